@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "net/ctrl_vq.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <ev.h>
+#include <linux/virtio_net.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/queue.h"
+
+struct ctrl_vq {
+	struct queue q;
+	struct queue_stats stats; /* nobody reads them: packets only are counted */
+	struct ev_loop *loop;
+	unsigned n_pairs;
+};
+
+/* The longest command that is answered OK: class, command, one 16-bit number. */
+#define MAX_COMMAND (sizeof(struct virtio_net_ctrl_hdr) + sizeof(uint16_t))
+
+/* Copy the readable part of a chain. Return: its length, or MAX_COMMAND + 1 when it is longer. */
+static size_t read_command(const struct virtq_chain *c, uint8_t cmd[MAX_COMMAND])
+{
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < c->n_readable; i++) {
+		if (c->iov[i].iov_len > MAX_COMMAND - len)
+			return MAX_COMMAND + 1;
+		memcpy(cmd + len, c->iov[i].iov_base, c->iov[i].iov_len);
+		len += c->iov[i].iov_len;
+	}
+	return len;
+}
+
+static uint8_t execute(const struct ctrl_vq *c, const uint8_t *cmd, size_t len)
+{
+	if (len == 2 && cmd[0] == VIRTIO_NET_CTRL_ANNOUNCE &&
+	    cmd[1] == VIRTIO_NET_CTRL_ANNOUNCE_ACK)
+		return VIRTIO_NET_OK;
+	if (len == MAX_COMMAND && cmd[0] == VIRTIO_NET_CTRL_MQ &&
+	    cmd[1] == VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET) {
+		uint16_t n;
+
+		memcpy(&n, cmd + 2, sizeof(n));
+		n = le16toh(n);
+		return n >= 1 && n <= c->n_pairs ? VIRTIO_NET_OK : VIRTIO_NET_ERR;
+	}
+	return VIRTIO_NET_ERR;
+}
+
+/* Return: bytes written into the chain: the answer is one byte, at its end. */
+static uint32_t serve(const struct ctrl_vq *c, const struct virtq_chain *chain)
+{
+	uint8_t cmd[MAX_COMMAND];
+	size_t len;
+
+	if (chain->n_iov == 0 || chain->n_readable == chain->n_iov)
+		return 0;
+	len = read_command(chain, cmd);
+	*(uint8_t *)chain->iov[chain->n_readable].iov_base = execute(c, cmd, len);
+	return 1;
+}
+
+/* Commands are few and the ring is bounded, so one call serves all that are there. */
+static void serve_all(struct ctrl_vq *c)
+{
+	struct virtq *vq = &c->q.vq;
+
+	if (!virtq_is_live(vq))
+		return;
+	do {
+		while (virtq_pop(vq, 1) > 0)
+			virtq_complete(vq, serve(c, virtq_chain_at(vq, vq->used_idx)));
+		queue_publish(&c->q);
+	} while (!vq->is_broken && virtq_kicks_on(vq));
+	queue_report_broken(&c->q);
+}
+
+static void on_kick(struct ev_loop *loop, ev_io *watch, int events)
+{
+	struct ctrl_vq *c = watch->data;
+
+	(void)events;
+	if (queue_drain_kick(&c->q) != 0)
+		ev_io_stop(loop, watch);
+	serve_all(c);
+}
+
+int ctrl_vq_new(struct ctrl_vq **out, struct ev_loop *loop, unsigned n_pairs)
+{
+	struct ctrl_vq *c = aligned_alloc(64, (sizeof(*c) + 63) / 64 * 64);
+
+	if (!c)
+		return -ENOMEM;
+	memset(c, 0, sizeof(*c));
+	c->loop = loop;
+	c->n_pairs = n_pairs;
+	queue_init(&c->q, VIRTQ_DEVICE_DOES_BOTH, "ctrl", &c->stats);
+	*out = c;
+	return 0;
+}
+
+void ctrl_vq_free(struct ctrl_vq *c)
+{
+	if (!c)
+		return;
+	ctrl_vq_stop(c);
+	ctrl_vq_set_kick_fd(c, -1);
+	queue_fini(&c->q);
+	free(c);
+}
+
+int ctrl_vq_start(struct ctrl_vq *c, const struct virtq_setup *setup, uint16_t base)
+{
+	int err = queue_start(&c->q, setup, base);
+
+	if (err == 0)
+		serve_all(c);
+	return err;
+}
+
+uint16_t ctrl_vq_stop(struct ctrl_vq *c)
+{
+	return queue_stop(&c->q);
+}
+
+int ctrl_vq_set_kick_fd(struct ctrl_vq *c, int fd)
+{
+	int err;
+
+	if (c->q.kick_fd >= 0)
+		ev_io_stop(c->loop, &c->q.kick_watch);
+	err = queue_set_kick_fd(&c->q, fd);
+	if (c->q.kick_fd < 0)
+		return err;
+	ev_io_init(&c->q.kick_watch, on_kick, fd, EV_READ);
+	c->q.kick_watch.data = c;
+	ev_io_start(c->loop, &c->q.kick_watch);
+	return 0;
+}
+
+void ctrl_vq_set_call_fd(struct ctrl_vq *c, int fd)
+{
+	queue_set_call_fd(&c->q, fd);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "net/netdev.h"
+
+#include <errno.h>
+#include <linux/virtio_config.h>
+#include <linux/virtio_net.h>
+#include <linux/virtio_ring.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "net/ctrl_vq.h"
+#include "net/turn.h"
+#include "net/worker.h"
+
+struct netdev {
+	struct port port;
+	bool is_port_open;
+	struct ctrl_vq *ctrl;
+	unsigned n_pairs;
+	struct worker workers[];
+};
+
+/* ---- which queue a ring index means ---- */
+
+static bool is_ctrl(const struct netdev *n, unsigned ring)
+{
+	return ring == 2 * n->n_pairs;
+}
+
+static struct worker *worker_of(struct netdev *n, unsigned ring)
+{
+	return &n->workers[ring / 2];
+}
+
+static bool is_tx(unsigned ring)
+{
+	return ring % 2 == 1;
+}
+
+static struct queue *queue_of(struct netdev *n, unsigned ring)
+{
+	struct worker *w = worker_of(n, ring);
+
+	return is_tx(ring) ? &w->pair.tx : &w->pair.rx;
+}
+
+static void park_all(void *arg)
+{
+	struct netdev *n = arg;
+
+	for (unsigned i = 0; i < n->n_pairs; i++)
+		worker_park(&n->workers[i]);
+}
+
+static void unpark_all(void *arg)
+{
+	struct netdev *n = arg;
+
+	for (unsigned i = 0; i < n->n_pairs; i++)
+		worker_unpark(&n->workers[i]);
+}
+
+/* Tell the port whether the guest can receive on the worker's pair. Parked. */
+static void tell_port(struct netdev *n, const struct worker *w)
+{
+	if (n->port.ops->enable_queue)
+		n->port.ops->enable_queue(&n->port, w->index,
+					  virtq_is_live(&w->pair.rx.vq) && w->pair.rx.is_enabled);
+}
+
+/* Complete what the port is done with, take back the rest: its memory may go away. Parked. */
+static void retire_tx(struct worker *w)
+{
+	if (virtq_is_live(&w->pair.tx.vq))
+		tx_complete(&w->pair);
+	if (w->pair.ops->tx_cancel)
+		w->pair.ops->tx_cancel(w->pair.port);
+}
+
+/* ---- device_ops ---- */
+
+static struct virtq_setup setup_of(const struct device_ring *r)
+{
+	return (struct virtq_setup){
+		.size = r->size,
+		.desc = r->desc,
+		.avail = r->avail,
+		.used = r->used,
+		.mem = r->mem,
+		.features = r->features,
+	};
+}
+
+static int ring_start(void *arg, unsigned ring, const struct device_ring *r)
+{
+	struct netdev *n = arg;
+	struct virtq_setup setup = setup_of(r);
+	struct worker *w;
+	int err;
+
+	if (is_ctrl(n, ring))
+		return ctrl_vq_start(n->ctrl, &setup, r->base);
+	w = worker_of(n, ring);
+	worker_park(w);
+	if (is_tx(ring))
+		retire_tx(w);
+	else
+		w->pair.rx_is_starved = false;
+	err = queue_start(queue_of(n, ring), &setup, r->base);
+	tell_port(n, w);
+	worker_unpark(w);
+	return err;
+}
+
+static uint16_t ring_stop(void *arg, unsigned ring)
+{
+	struct netdev *n = arg;
+	struct worker *w;
+	uint16_t base;
+
+	if (is_ctrl(n, ring))
+		return ctrl_vq_stop(n->ctrl);
+	w = worker_of(n, ring);
+	worker_park(w);
+	if (is_tx(ring))
+		retire_tx(w);
+	base = queue_stop(queue_of(n, ring));
+	tell_port(n, w);
+	worker_unpark(w);
+	return base;
+}
+
+static void ring_enable(void *arg, unsigned ring, bool is_enabled)
+{
+	struct netdev *n = arg;
+	struct worker *w;
+	struct queue *q;
+
+	if (is_ctrl(n, ring))
+		return;
+	w = worker_of(n, ring);
+	q = queue_of(n, ring);
+	worker_park(w);
+	queue_call_pending(q);
+	q->is_enabled = is_enabled;
+	tell_port(n, w);
+	worker_unpark(w);
+}
+
+static int ring_kick_fd(void *arg, unsigned ring, int fd)
+{
+	struct netdev *n = arg;
+	struct worker *w;
+	int err;
+
+	if (is_ctrl(n, ring))
+		return ctrl_vq_set_kick_fd(n->ctrl, fd);
+	w = worker_of(n, ring);
+	worker_park(w);
+	err = worker_set_kick_fd(w, queue_of(n, ring), fd);
+	worker_unpark(w);
+	return err;
+}
+
+static void ring_call_fd(void *arg, unsigned ring, int fd)
+{
+	struct netdev *n = arg;
+
+	if (is_ctrl(n, ring)) {
+		ctrl_vq_set_call_fd(n->ctrl, fd);
+		return;
+	}
+	worker_park(worker_of(n, ring));
+	queue_set_call_fd(queue_of(n, ring), fd);
+	worker_unpark(worker_of(n, ring));
+}
+
+static void ring_err_fd(void *arg, unsigned ring, int fd)
+{
+	struct netdev *n = arg;
+
+	if (is_ctrl(n, ring)) {
+		/* A broken control queue stops no packet; its log line is enough. */
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	worker_park(worker_of(n, ring));
+	queue_set_err_fd(queue_of(n, ring), fd);
+	worker_unpark(worker_of(n, ring));
+}
+
+static int set_features(void *arg, uint64_t features)
+{
+	struct netdev *n = arg;
+	int err;
+
+	park_all(n);
+	err = n->port.ops->negotiate(&n->port, features);
+	unpark_all(n);
+	return err;
+}
+
+const struct device_ops netdev_device_ops = {
+	.ring_start = ring_start,
+	.ring_stop = ring_stop,
+	.ring_enable = ring_enable,
+	.ring_kick_fd = ring_kick_fd,
+	.ring_call_fd = ring_call_fd,
+	.ring_err_fd = ring_err_fd,
+	.features = set_features,
+};
+
+/* ---- life ---- */
+
+static int open_port(struct netdev *n, const struct port_config *cfg, struct ev_loop *loop)
+{
+	struct port_host host = {.loop = loop, .park = park_all, .unpark = unpark_all, .arg = n};
+	int err;
+
+	n->port.ops = cfg->ops;
+	n->port.n_queues = n->n_pairs;
+	err = cfg->ops->open(&n->port, cfg, &host);
+	n->is_port_open = err == 0;
+	return err;
+}
+
+int netdev_open(struct netdev **out, const struct netdev_config *cfg, struct ev_loop *loop)
+{
+	size_t size = sizeof(struct netdev) + cfg->n_pairs * sizeof(struct worker);
+	struct netdev *n = aligned_alloc(64, (size + 63) / 64 * 64);
+	int err;
+
+	if (!n)
+		return -ENOMEM;
+	memset(n, 0, size);
+	n->n_pairs = cfg->n_pairs;
+	err = ctrl_vq_new(&n->ctrl, loop, cfg->n_pairs);
+	if (err == 0)
+		err = open_port(n, cfg->port, loop);
+	for (unsigned i = 0; i < cfg->n_pairs && err == 0; i++)
+		err = worker_start(&n->workers[i], i, cfg->port->ops->queue(&n->port, i),
+				   cfg->port->ops, &cfg->pairs[i].params, cfg->pairs[i].cpu);
+	if (err) {
+		netdev_close(n);
+		return err;
+	}
+	for (unsigned i = 0; i < cfg->n_pairs; i++)
+		tell_port(n, &n->workers[i]);
+	*out = n;
+	return 0;
+}
+
+void netdev_close(struct netdev *n)
+{
+	if (!n)
+		return;
+	for (unsigned i = 0; i < n->n_pairs; i++)
+		worker_stop(&n->workers[i]);
+	if (n->is_port_open)
+		n->port.ops->close(&n->port);
+	ctrl_vq_free(n->ctrl);
+	free(n);
+}
+
+uint64_t netdev_features(const struct netdev *n)
+{
+	uint64_t features = BIT_ULL(VIRTIO_F_VERSION_1) | BIT_ULL(VIRTIO_RING_F_INDIRECT_DESC) |
+			    BIT_ULL(VIRTIO_RING_F_EVENT_IDX) | BIT_ULL(VIRTIO_F_IN_ORDER) |
+			    BIT_ULL(VIRTIO_F_ANY_LAYOUT) | BIT_ULL(VIRTIO_F_NOTIFY_ON_EMPTY) |
+			    BIT_ULL(VIRTIO_NET_F_MRG_RXBUF) | BIT_ULL(VIRTIO_NET_F_GUEST_ANNOUNCE) |
+			    BIT_ULL(VIRTIO_NET_F_STATUS) | BIT_ULL(VIRTIO_NET_F_CTRL_VQ);
+
+	if (n->n_pairs > 1)
+		features |= BIT_ULL(VIRTIO_NET_F_MQ);
+	return features | n->port.ops->features(&n->port);
+}
+
+void netdev_describe_port(const struct netdev *n, char *text, size_t size)
+{
+	n->port.ops->describe(&n->port, text, size);
+}
+
+unsigned netdev_n_pairs(const struct netdev *n)
+{
+	return n->n_pairs;
+}
+
+const struct queue_stats *netdev_stats(const struct netdev *n, unsigned pair)
+{
+	return &n->workers[pair].pair.stats;
+}
+
+void netdev_get_params(const struct netdev *n, unsigned pair, struct pair_params *params)
+{
+	*params = n->workers[pair].pair.params;
+}
+
+void netdev_set_params(struct netdev *n, unsigned pair, const struct pair_params *params)
+{
+	struct worker *w = &n->workers[pair];
+
+	worker_park(w);
+	w->pair.params = *params;
+	moder_set(&w->pair.rx.moder, &params->rx);
+	moder_set(&w->pair.tx.moder, &params->tx);
+	worker_unpark(w);
+}
+
+void netdev_ring_info(struct netdev *n, unsigned ring, struct netdev_ring_info *info)
+{
+	struct worker *w = worker_of(n, ring);
+	const struct queue *q = queue_of(n, ring);
+
+	worker_park(w);
+	*info = (struct netdev_ring_info){
+		.is_started = q->vq.is_started,
+		.is_enabled = q->is_enabled,
+		.is_broken = q->vq.is_broken,
+		.size = q->vq.size,
+		.avail_idx = q->vq.avail_idx,
+		.next_avail = q->vq.last_avail,
+		.used_idx = q->vq.used_idx,
+		.n_in_flight = virtq_n_in_flight(&q->vq),
+		.n_uncalled = q->moder.n_pending,
+		.kicks_on = q->vq.kicks_are_on,
+	};
+	worker_unpark(w);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "port/tap_link.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+/* What the messages only hint at is looked up: an overrun of the socket then costs nothing. */
+static void check(struct tap_link *l)
+{
+	if (!l->is_gone && !l->is_alive(l->arg)) {
+		l->is_gone = true;
+		l->on_gone(l->arg);
+	}
+	if (l->is_gone && if_nametoindex(l->ifname) != 0)
+		l->is_gone = l->on_back(l->arg) != 0;
+}
+
+static void on_readable(struct ev_loop *loop, ev_io *w, int revents)
+{
+	struct tap_link *l = w->data;
+	char buf[8192];
+
+	(void)loop;
+	(void)revents;
+	while (recv(l->sock, buf, sizeof(buf), MSG_DONTWAIT) >= 0 || errno == ENOBUFS)
+		;
+	check(l);
+}
+
+int tap_link_open(struct tap_link *l, struct ev_loop *loop)
+{
+	struct sockaddr_nl addr = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+	int err;
+
+	l->is_gone = false;
+	l->sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (l->sock < 0)
+		return -errno;
+	if (bind(l->sock, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		err = -errno;
+		close(l->sock);
+		l->sock = -1;
+		return err;
+	}
+	l->loop = loop;
+	ev_io_init(&l->watch, on_readable, l->sock, EV_READ);
+	l->watch.data = l;
+	ev_io_start(loop, &l->watch);
+	return 0;
+}
+
+void tap_link_close(struct tap_link *l)
+{
+	if (l->sock < 0)
+		return;
+	ev_io_stop(l->loop, &l->watch);
+	close(l->sock);
+	l->sock = -1;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Hears from the kernel (rtnetlink) that an interface has been deleted, or that one of its name is
+ * there again. Control thread only; owns its socket and watch; wakes nobody while no interface
+ * changes.
+ */
+#ifndef PORT_TAP_LINK_H
+#define PORT_TAP_LINK_H
+
+#include <ev.h>
+#include <net/if.h>
+#include <stdbool.h>
+
+struct tap_link {
+	ev_io watch;
+	struct ev_loop *loop;
+	int sock; /* -1: not open */
+	char ifname[IFNAMSIZ];
+	bool is_gone;
+	bool (*is_alive)(void *arg); /* whether the interface that is in use still exists */
+	void (*on_gone)(void *arg);
+	/* Return: 0 when the interface is in use again. */
+	int (*on_back)(void *arg);
+	void *arg;
+};
+
+/* Start to listen; ifname, callbacks and arg are the caller's to set, before. Return: 0 or -errno. */
+int tap_link_open(struct tap_link *l, struct ev_loop *loop);
+
+/* Stop. Accepts one that is not open (sock = -1). */
+void tap_link_close(struct tap_link *l);
+
+#endif

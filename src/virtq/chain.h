@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The only walk along a descriptor chain, for direct and indirect tables alike (virtio 1.2, 2.7.5).
+ * All checks of a chain are here: direction, bounds of every address, length of the chain, next
+ * inside its table, one level of indirection. Each descriptor is copied once.
+ *
+ * Inlined into the ring layouts' pop; the caller hands over the first descriptor, which it has
+ * read and found to be no simple one.
+ */
+#ifndef VIRTQ_CHAIN_H
+#define VIRTQ_CHAIN_H
+
+#include <errno.h>
+#include <limits.h>
+
+#include "virtq/shared.h"
+#include "virtq/state.h"
+
+/* A descriptor table: the ring's own, or an indirect one. */
+struct chain_table {
+	const struct gmem *mem;
+	const char *host; /* NULL: lies in several regions, read through `gpa` */
+	gpa_t gpa;
+	uint32_t n; /* entries */
+};
+
+static inline int chain_table_read(const struct chain_table *t, uint32_t i, struct vring_desc *d)
+{
+	if (likely(t->host)) {
+		shared_read_desc(d, t->host + (uint64_t)i * sizeof(*d));
+		return 0;
+	}
+
+	struct vring_desc raw;
+	gpa_t at = {t->gpa.v + (uint64_t)i * sizeof(raw)};
+	int err = gmem_read(t->mem, at, &raw, sizeof(raw));
+
+	if (err == 0)
+		shared_read_desc(d, &raw);
+	return err;
+}
+
+/* Return: whether a buffer of this kind may come next. */
+static inline bool chain_direction_ok(const struct virtq *vq, const struct virtq_chain *c,
+				      const struct vring_desc *d)
+{
+	bool is_writable = d->flags & VRING_DESC_F_WRITE;
+
+	if (vq->does_both)
+		return is_writable || c->n_readable == c->n_iov;
+	return is_writable == (vq->write_flag != 0);
+}
+
+/*
+ * Append a buffer to the chain, in as many segments as regions it lies in.
+ * Return: 0, -EFAULT not all mapped, -EINVAL wrong direction or too long a chain, -ENOBUFS no room.
+ */
+static inline int chain_add(struct virtq *vq, struct virtq_chain *c, const struct vring_desc *d)
+{
+	uint64_t left = d->len;
+	gpa_t at = {d->addr};
+
+	if (!chain_direction_ok(vq, c, d) || left > UINT_MAX - c->len)
+		return -EINVAL;
+	while (left > 0) {
+		uint64_t len = left;
+		void *p = gmem_translate(vq->mem, at, &len);
+
+		if (!p)
+			return -EFAULT;
+		if (vq->iov_n_used == vq->iov_capacity)
+			return -ENOBUFS;
+		vq->iov_pool[vq->iov_n_used++] = (struct iovec){p, len};
+		c->n_iov++;
+		if (!(d->flags & VRING_DESC_F_WRITE))
+			c->n_readable++;
+		at.v += len;
+		left -= len;
+	}
+	c->len += d->len;
+	return 0;
+}
+
+/* Find the table that an indirect descriptor names. Any length but k * 16 with 1 <= k <= ring size
+ * is malformed, and so is a table that also has a next. Return: 0 or -EINVAL, -EFAULT. */
+static inline int chain_open_indirect(const struct virtq *vq, const struct vring_desc *d,
+				      struct chain_table *t)
+{
+	uint64_t len = d->len;
+
+	if (!vq->has_indirect || (d->flags & VRING_DESC_F_NEXT) || len == 0 ||
+	    len % sizeof(struct vring_desc) != 0 || len / sizeof(struct vring_desc) > vq->size)
+		return -EINVAL;
+	t->mem = vq->mem;
+	t->gpa.v = d->addr;
+	t->n = (uint32_t)(len / sizeof(struct vring_desc));
+
+	const char *host = gmem_translate(vq->mem, t->gpa, &len);
+
+	if (!host)
+		return -EFAULT;
+	t->host = len == d->len ? host : NULL;
+	return 0;
+}
+
+/*
+ * Walk a table from descriptor `d` on, whose own index no longer matters.
+ * @indirect: gets the indirect descriptor that ends the chain; NULL inside an indirect table
+ * @n_descs: counts the descriptors
+ * Return: 0: the chain ended; 1: it goes on in `indirect`; or a negative errno.
+ */
+static inline int chain_walk_table(struct virtq *vq, const struct chain_table *t,
+				   struct virtq_chain *c, struct vring_desc d,
+				   struct vring_desc *indirect, uint32_t *n_descs)
+{
+	for (*n_descs = 1;; ++*n_descs) {
+		if (d.flags & VRING_DESC_F_INDIRECT) {
+			if (!indirect)
+				return -EINVAL;
+			*indirect = d;
+			return 1;
+		}
+
+		int err = chain_add(vq, c, &d);
+
+		if (err)
+			return err;
+		if (!(d.flags & VRING_DESC_F_NEXT))
+			return 0;
+		/* A table of n entries holds no chain of more than n: it would be a loop. */
+		if (d.next >= t->n || *n_descs >= t->n)
+			return -EINVAL;
+		err = chain_table_read(t, d.next, &d);
+		if (err)
+			return err;
+	}
+}
+
+/*
+ * Walk the chain whose first descriptor in `table` is `first`; fill n_iov, len and n_descs.
+ * Return: 0; -ENOBUFS when the pool has no room for it; another negative errno when it is malformed.
+ */
+static inline int chain_walk(struct virtq *vq, const struct chain_table *table,
+			     struct virtq_chain *c, const struct vring_desc *first)
+{
+	struct vring_desc indirect;
+	struct chain_table inner;
+	uint32_t n_descs;
+	int err = chain_walk_table(vq, table, c, *first, &indirect, &n_descs);
+
+	c->n_descs = (uint16_t)n_descs;
+	if (err <= 0)
+		return err;
+	err = chain_open_indirect(vq, &indirect, &inner);
+	if (err)
+		return err;
+
+	struct vring_desc d;
+
+	err = chain_table_read(&inner, 0, &d);
+	if (err)
+		return err;
+	return chain_walk_table(vq, &inner, c, d, NULL, &n_descs);
+}
+
+#endif
