@@ -55,6 +55,8 @@ static void notify(int fd)
 static void call(struct queue *q)
 {
 	notify(q->call_fd);
+	/* Frontends start a ring before they say where to call: the fd that comes gets this one. */
+	q->is_call_owed = q->call_fd < 0;
 	stat_add(q->stats, q->call_fd >= 0 ? STAT_calls : STAT_calls_suppressed, 1);
 	moder_clear(&q->moder);
 	virtq_called(&q->vq);
@@ -145,10 +147,13 @@ int queue_start(struct queue *q, const struct virtq_setup *setup, uint16_t base)
 	q->features = setup->features;
 	q->hdr_len = vnet_hdr_len(setup->features);
 	q->was_reported = false;
+	q->is_call_owed = false;
 	moder_clear(&q->moder);
 	/* A daemon before this one may have been killed between a used index and its call. */
-	if (q->vq.used_idx != 0)
+	if (q->vq.used_idx != 0) {
 		notify(q->call_fd);
+		q->is_call_owed = q->call_fd < 0;
+	}
 	return 0;
 }
 
@@ -166,6 +171,11 @@ void queue_set_call_fd(struct queue *q, int fd)
 	set_nonblocking(fd);
 	q->call_fd = fd;
 	flush(q);
+	if (q->is_call_owed && fd >= 0) {
+		notify(fd);
+		q->is_call_owed = false;
+		stat_add(q->stats, STAT_calls, 1);
+	}
 	close_fd(&old);
 }
 

@@ -26,6 +26,7 @@ struct queue {
 	uint32_t hdr_len;  /* bytes of the guest's virtio-net header, by these features */
 	bool is_enabled;
 	bool was_reported; /* the log has a line on this broken ring */
+	bool is_call_owed; /* a call was due while there was no fd for it */
 	int call_fd;	   /* -1: the guest wants no calls */
 	int err_fd;	   /* -1: none */
 	int kick_fd;	   /* -1: the guest never kicks, the worker must look */
@@ -50,7 +51,7 @@ int queue_start(struct queue *q, const struct virtq_setup *setup, uint16_t base)
 /* Stop the ring; what is pending is signalled first. Return: the position to resume from. */
 uint16_t queue_stop(struct queue *q);
 
-/* Replace the call eventfd (-1: none), which is ours from now on; a pending call goes to it. */
+/* Replace the call eventfd (-1: none), which is ours from now on; a pending or owed call goes to it. */
 void queue_set_call_fd(struct queue *q, int fd);
 
 /* Replace the err eventfd (-1: none), which is ours from now on. */
