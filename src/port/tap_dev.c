@@ -11,13 +11,16 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
 #include "port/port.h"
 
-#define TUN_DEVICE "/dev/net/tun"
+#define TUN_DEVICE	 "/dev/net/tun"
+#define BUSY_RETRY_NS	 20000000 /* 20 ms, for half a second at most */
+#define MAX_BUSY_RETRIES 25
 
 static void copy_name(char to[IFNAMSIZ], const char *from)
 {
@@ -128,12 +131,25 @@ static int open_queue(const char *ifname, bool is_multi_queue)
 }
 
 /* One queue: of a tap of either kind, as somebody may have made it multi-queue. */
-static int open_first(const struct tap_dev_request *req)
+static int try_first(const struct tap_dev_request *req)
 {
 	int fd = open_queue(req->ifname, req->n_queues > 1);
 
 	if (fd == -EINVAL && req->n_queues == 1)
 		fd = open_queue(req->ifname, true);
+	return fd;
+}
+
+/* A daemon before this one may have been killed: the kernel lets go of its tap a moment later. */
+static int open_first(const struct tap_dev_request *req)
+{
+	const struct timespec pause = {.tv_nsec = BUSY_RETRY_NS};
+	int fd = try_first(req);
+
+	for (int i = 0; fd == -EBUSY && i < MAX_BUSY_RETRIES; i++) {
+		nanosleep(&pause, NULL);
+		fd = try_first(req);
+	}
 	return fd;
 }
 

@@ -8,15 +8,25 @@
 #include "base/log.h"
 #include "base/util.h"
 
-static void warn_once(int err)
+static void warn_once(int err, const char *why)
 {
 	static bool was_warned;
 
 	/* Queues are opened one after the other, by the control thread. */
 	if (!was_warned)
-		log_warn(err, "tap: no io_uring here (kernel.io_uring_disabled, or a container's "
-			      "filter): using plain reads and writes");
+		log_warn(err, "tap: %s: using plain reads and writes", why);
 	was_warned = true;
+}
+
+/* Before Linux 6.4 a tap does not know of NOWAIT operations, without which io_uring would wait for
+ * it in threads of the kernel's, one frame each and in no order. */
+static bool can_nowait(int fd)
+{
+	char byte = 0;
+	struct iovec iov = {&byte, sizeof(byte)};
+
+	/* Too short for a frame, so nothing is sent, whatever the answer is. */
+	return pwritev2(fd, &iov, 1, -1, RWF_NOWAIT) >= 0 || errno != EOPNOTSUPP;
 }
 
 void tap_io_init(struct tap_io *io, int fd, bool is_ordered)
@@ -25,19 +35,16 @@ void tap_io_init(struct tap_io *io, int fd, bool is_ordered)
 
 	io->fd = fd;
 	io->is_ordered = is_ordered;
-	err = io_uring_queue_init(TAP_IO_MAX_OPS, &io->ring, IORING_SETUP_SUBMIT_ALL);
-	if (err == -EINVAL) /* Linux before 5.18 */
-		err = io_uring_queue_init(TAP_IO_MAX_OPS, &io->ring, 0);
-	io->has_ring = err == 0;
-	if (err) {
-		warn_once(err);
+	io->has_ring = false;
+	if (!can_nowait(fd)) {
+		warn_once(EOPNOTSUPP, "no io_uring on taps before Linux 6.4");
 		return;
 	}
-	err = io_uring_register_files(&io->ring, &fd, 1);
-	if (err) {
-		warn_once(err);
-		tap_io_fini(io);
-	}
+	err = io_uring_queue_init(TAP_IO_MAX_OPS, &io->ring, IORING_SETUP_SUBMIT_ALL);
+	if (err)
+		warn_once(err,
+			  "no io_uring here (kernel.io_uring_disabled, or a container's filter)");
+	io->has_ring = err == 0;
 }
 
 void tap_io_fini(struct tap_io *io)
@@ -78,8 +85,8 @@ static unsigned read_ring(struct tap_io *io, struct tap_op *ops, unsigned n)
 	for (i = 0; i < n; i++) {
 		struct io_uring_sqe *sqe = io_uring_get_sqe(&io->ring);
 
-		io_uring_prep_read(sqe, 0, ops[i].iov->iov_base, (unsigned)ops[i].iov->iov_len, 0);
-		sqe->flags = IOSQE_FIXED_FILE;
+		io_uring_prep_read(sqe, io->fd, ops[i].iov->iov_base, (unsigned)ops[i].iov->iov_len,
+				   0);
 		sqe->rw_flags = RWF_NOWAIT;
 		io_uring_sqe_set_data64(sqe, i);
 		ops[i].res = -ECANCELED;
@@ -114,8 +121,7 @@ static void write_ring(struct tap_io *io, struct tap_op *ops, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		struct io_uring_sqe *sqe = io_uring_get_sqe(&io->ring);
 
-		io_uring_prep_writev(sqe, 0, ops[i].iov, ops[i].n_iov, 0);
-		sqe->flags = IOSQE_FIXED_FILE;
+		io_uring_prep_writev(sqe, io->fd, ops[i].iov, ops[i].n_iov, 0);
 		if (io->is_ordered && i + 1 < n)
 			sqe->flags |= IOSQE_IO_LINK;
 		sqe->rw_flags = RWF_NOWAIT;
