@@ -21,8 +21,11 @@ struct file_value {
 
 static const char *const sections[] = {"port", "coalesce", "poll"};
 
-/* libConfuse hands its error function nothing of ours. Control thread only. */
-static bool error_is_logged;
+/* libConfuse hands its error function nothing of ours, and to sections inside no file name. */
+static struct {
+	const char *file;
+	bool is_logged; /* an error in it */
+} current;
 
 /* One line for each failure, of which libConfuse reports the first. */
 __attribute__((format(printf, 2, 0))) static void on_error(cfg_t *cfg, const char *fmt, va_list ap)
@@ -30,9 +33,9 @@ __attribute__((format(printf, 2, 0))) static void on_error(cfg_t *cfg, const cha
 	bool is_inside = strcmp(cfg->name, "root") != 0;
 	char text[256];
 
-	if (error_is_logged)
+	if (current.is_logged)
 		return;
-	error_is_logged = true;
+	current.is_logged = true;
 	/* What users do wrong most often deserves the words of our manual. */
 	if (strcmp(fmt, "no such option '%s'") == 0)
 		snprintf(text, sizeof(text), "unknown key '%.64s'", va_arg(ap, const char *));
@@ -41,8 +44,8 @@ __attribute__((format(printf, 2, 0))) static void on_error(cfg_t *cfg, const cha
 			 va_arg(ap, const char *));
 	else
 		vsnprintf(text, sizeof(text), fmt, ap);
-	log_errx("%s:%d: %s%s%s: correct it as in vhost-user-xdp.conf(5)", cfg->filename, cfg->line,
-		 text, is_inside ? " in section " : "", is_inside ? cfg->name : "");
+	log_errx("%s:%d: %s%s%s: see vhost-user-xdp.conf(5)", current.file, cfg->line, text,
+		 is_inside ? " in section " : "", is_inside ? cfg->name : "");
 }
 
 static int value_new(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
@@ -71,15 +74,15 @@ static cfg_opt_t *opts_add_keys(cfg_opt_t *opts, const char *section, unsigned p
 		const struct config_key *key = &config_keys[id];
 
 		if (key_stands_in(key, section, place))
-			*opts++ =
-			    (cfg_opt_t)CFG_PTR_CB(key->name, NULL, CFGF_NODEFAULT, value_new, free);
+			*opts++ = (cfg_opt_t)CFG_PTR_CB(key->name, NULL, CFGF_NODEFAULT, value_new,
+							free);
 	}
 	*opts = (cfg_opt_t)CFG_END();
 	return opts;
 }
 
 /* Return: the parser with our schema, or NULL without memory. */
-static cfg_t *parser_new(const char *file)
+static cfg_t *parser_new(void)
 {
 	cfg_opt_t root[MAX_OPTS], inner[array_size(sections)][MAX_OPTS];
 	cfg_opt_t queue[MAX_OPTS], coalesce[MAX_OPTS];
@@ -100,17 +103,12 @@ static cfg_t *parser_new(const char *file)
 
 	cfg_t *cfg = cfg_init(root, CFGF_NONE);
 
-	if (!cfg)
-		return NULL;
-	cfg_set_error_function(cfg, on_error);
-	cfg->filename = strdup(file);
-	if (cfg->filename)
-		return cfg;
-	cfg_free(cfg);
-	return NULL;
+	if (cfg)
+		cfg_set_error_function(cfg, on_error);
+	return cfg;
 }
 
-/* Return: 0; or a negative errno, when a log line may be missing. */
+/* Return: 0; or a negative errno after a log line. */
 static int parser_run(cfg_t *cfg, char *text)
 {
 	size_t len = strlen(text);
@@ -120,13 +118,23 @@ static int parser_run(cfg_t *cfg, char *text)
 
 	FILE *f = fmemopen(text, len, "r");
 
-	if (!f)
-		return -errno;
+	if (!f) {
+		int err = -errno;
+
+		log_err(err, "%s: cannot read the configuration", current.file);
+		return err;
+	}
 
 	int result = cfg_parse_fp(cfg, f);
 
 	fclose(f);
-	return result == CFG_SUCCESS ? 0 : -EINVAL;
+	if (result == CFG_SUCCESS)
+		return 0;
+	/* It is silent about some, such as an empty key. */
+	if (!current.is_logged)
+		log_errx("%s:%d: syntax error: see vhost-user-xdp.conf(5)", current.file,
+			 cfg->line);
+	return -EINVAL;
 }
 
 static int hand_over_keys(cfg_t *cfg, const char *section, int queue,
@@ -143,8 +151,8 @@ static int hand_over_keys(cfg_t *cfg, const char *section, int queue,
 		const struct file_value *v = cfg_getptr(sec, config_keys[id].name);
 
 		if (v)
-			err =
-			    sink->value(sink->arg, queue, (enum config_key_id)id, v->text, v->line);
+			err = sink->value(sink->arg, queue, (enum config_key_id)id, v->text,
+					  v->line);
 	}
 	return err;
 }
@@ -154,7 +162,7 @@ static int hand_over_queue(cfg_t *sec, const struct config_sink *sink)
 	long queue;
 
 	if (config_parse_number(cfg_title(sec), 0, DEVICE_MAX_PAIRS - 1, &queue) < 0) {
-		log_errx("%s:%d: queue '%.64s' must be a number from 0 to %d", sec->filename,
+		log_errx("%s:%d: queue '%.64s' must be a number from 0 to %d", current.file,
 			 sec->line, cfg_title(sec), DEVICE_MAX_PAIRS - 1);
 		return -EINVAL;
 	}
@@ -186,18 +194,20 @@ int config_file_read(const char *file, const struct config_sink *sink)
 
 	if (err)
 		return err;
-	error_is_logged = false;
+	current.file = file;
+	current.is_logged = false;
 
-	cfg_t *cfg = parser_new(file);
+	cfg_t *cfg = parser_new();
 
-	err = cfg ? parser_run(cfg, text) : -ENOMEM;
-	if (err && !error_is_logged)
-		log_err(err, "%s: cannot make sense of this file: see vhost-user-xdp.conf(5)",
-			file);
-	if (!err)
-		err = hand_over(cfg, sink);
-	if (cfg)
+	if (cfg) {
+		err = parser_run(cfg, text);
+		if (!err)
+			err = hand_over(cfg, sink);
 		cfg_free(cfg);
+	} else {
+		err = -ENOMEM;
+		log_err(err, "%s: cannot read the configuration", file);
+	}
 	free(text);
 	return err;
 }

@@ -164,7 +164,7 @@ static void client_handle_line(struct client *c)
 	client_answer(c, ctl_cmd_answer(&c->ctl->targets, c->line, len));
 }
 
-/* Take what has come of the line, and nothing of the next one. Return: bytes, 0 at the end, -errno. */
+/* Take what has come of the line, nothing of the next one. Return: bytes; 0 at the end; -errno. */
 static ssize_t take_line(struct client *c)
 {
 	char *to = c->line + c->n_line;

@@ -47,7 +47,8 @@ _Static_assert(SLOT_LEN <= SLOT_STRIDE, "a slot holds the largest frame");
 struct tap_queue {
 	struct port_queue base;
 	int fd;		  /* the tap's; base.fd is -1 while it cannot be waited for */
-	bool is_detached; /* the kernel steers no flow to this queue */
+	bool is_wanted;	  /* the guest can receive on this queue */
+	bool is_detached; /* the kernel steers no flow to it */
 	struct tap_io io;
 
 	char *stash;			  /* STASH_SLOTS slots */
@@ -176,6 +177,8 @@ static int tap_rx_into(struct port_queue *q, const struct iovec *iov, unsigned n
 		q->rx_is_large = tq->is_large = len >= LARGE_FRAME_LEN;
 	else if (errno == EBADFD)
 		tap_queue_lose(tq);
+	else if (errno == EFAULT) /* guest memory has vanished, and the frame with it */
+		stat_add(q->stats, STAT_rx_dropped, 1);
 	return len > FRAME_HDR_LEN ? (int)len : 0;
 }
 
@@ -329,6 +332,28 @@ static void tap_queue_attach_fd(struct tap_queue *tq, int fd)
 	tap_io_init(&tq->io, fd, tap_dev_has_limit(fd));
 }
 
+/* Have the kernel steer flows to the queue, or not, as the guest can receive on it. */
+static void tap_queue_steer(struct tap_queue *tq)
+{
+	/* Some queue must stay: without any, the kernel forgets the device's settings. */
+	bool is_wanted = tq->is_wanted || tq->base.index == 0;
+
+	if (tq->fd < 0 || tq->is_detached == !is_wanted)
+		return;
+	if (tap_dev_attach_queue(tq->fd, is_wanted) != 0)
+		return;
+	tq->is_detached = !is_wanted;
+	tq->base.fd = is_wanted ? tq->fd : -1;
+}
+
+static void tap_enable_queue(struct port *p, unsigned i, bool is_enabled)
+{
+	struct tap_queue *tq = &tap_of(p)->queues[i];
+
+	tq->is_wanted = is_enabled;
+	tap_queue_steer(tq);
+}
+
 static void tap_queue_fini(struct tap_queue *tq)
 {
 	if (!tq->base.port)
@@ -368,6 +393,8 @@ static int tap_attach(struct tap *tap, bool may_create)
 	memcpy(tap->cfg.ifname, req.name, sizeof(tap->cfg.ifname));
 	for (unsigned i = 0; i < tap->port->n_queues; i++)
 		tap_queue_attach_fd(&tap->queues[i], fds[i]);
+	for (unsigned i = 0; i < tap->port->n_queues; i++)
+		tap_queue_steer(&tap->queues[i]);
 	return 0;
 }
 
@@ -471,19 +498,6 @@ static int tap_negotiate(struct port *p, uint64_t features)
 	if (err)
 		log_err(err, "tap %s: cannot set offloads 0x%x", tap->cfg.ifname, offloads);
 	return err;
-}
-
-static void tap_enable_queue(struct port *p, unsigned i, bool is_enabled)
-{
-	struct tap_queue *tq = &tap_of(p)->queues[i];
-
-	/* Some queue must stay: without any, the kernel forgets the device's settings. */
-	if (i == 0 || tq->fd < 0 || tq->is_detached == !is_enabled)
-		return;
-	if (tap_dev_attach_queue(tq->fd, is_enabled) != 0)
-		return;
-	tq->is_detached = !is_enabled;
-	tq->base.fd = is_enabled ? tq->fd : -1;
 }
 
 static void tap_describe(const struct port *p, char *text, size_t size)
