@@ -106,7 +106,7 @@ static void tap_keep(struct tap_queue *tq, unsigned slot, int n_read)
 	unsigned to = tq->n_held++;
 
 	if (to != slot) {
-		/* A cut frame before this one left its slot free: swap, the slots stay in order. */
+		/* A read before this one left its slot free: swap, the slots stay in order. */
 		struct iovec free_slot = tq->slots[to];
 
 		tq->slots[to] = tq->slots[slot];
@@ -119,6 +119,21 @@ static void tap_keep(struct tap_queue *tq, unsigned slot, int n_read)
 		(struct iovec){(char *)tq->slots[to].iov_base + FRAME_HDR_LEN, tq->len[to]};
 }
 
+/* Return: whether the tap said that it has no more frames, or none at all any longer. */
+static bool tap_keep_all(struct tap_queue *tq, unsigned n_ops)
+{
+	int last = 0;
+
+	for (unsigned i = 0; i < n_ops; i++) {
+		last = tq->ops[i].res;
+		if (last >= 0)
+			tap_keep(tq, i, last);
+		else if (last == -EBADFD)
+			tap_queue_lose(tq);
+	}
+	return last < 0;
+}
+
 /* Fill the empty stash with at most `max` frames. */
 static void tap_read(struct tap_queue *tq, unsigned max)
 {
@@ -129,14 +144,10 @@ static void tap_read(struct tap_queue *tq, unsigned max)
 	for (unsigned i = 0; i < n_ask; i++)
 		tq->ops[i] = (struct tap_op){.iov = &tq->slots[i], .n_iov = 1};
 	n_read = tap_io_read(&tq->io, tq->ops, n_ask);
-	for (unsigned i = 0; i < n_read; i++)
-		tap_keep(tq, i, tq->ops[i].res);
-	tq->base.rx_more = n_read == n_ask;
+	tq->base.rx_more = !tap_keep_all(tq, n_ask);
 	/* Each read that finds nothing costs a little: ask for what there was, and a few more. */
 	tq->n_reads = n_read == n_ask ? min_of(2 * tq->n_reads, STASH_SLOTS)
 				      : max_of(n_read + 1, MIN_READS);
-	if (n_read < n_ask && tq->ops[n_read].res == -EBADFD)
-		tap_queue_lose(tq);
 }
 
 static unsigned tap_rx_peek(struct port_queue *q, struct frame *frames, unsigned max)

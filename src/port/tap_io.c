@@ -78,11 +78,9 @@ static void run(struct tap_io *io, struct tap_op *ops, unsigned n)
 	}
 }
 
-static unsigned read_ring(struct tap_io *io, struct tap_op *ops, unsigned n)
+static void read_ring(struct tap_io *io, struct tap_op *ops, unsigned n)
 {
-	unsigned i;
-
-	for (i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		struct io_uring_sqe *sqe = io_uring_get_sqe(&io->ring);
 
 		io_uring_prep_read(sqe, io->fd, ops[i].iov->iov_base, (unsigned)ops[i].iov->iov_len,
@@ -92,28 +90,32 @@ static unsigned read_ring(struct tap_io *io, struct tap_op *ops, unsigned n)
 		ops[i].res = -ECANCELED;
 	}
 	run(io, ops, n);
-	for (i = 0; i < n && ops[i].res >= 0; i++)
-		;
-	return i;
 }
 
-static unsigned read_plain(struct tap_io *io, struct tap_op *ops, unsigned n)
+static void read_plain(struct tap_io *io, struct tap_op *ops, unsigned n)
 {
-	unsigned i;
-
-	for (i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
+		ops[i].res = -ECANCELED;
+	for (unsigned i = 0; i < n; i++) {
 		ssize_t len = readv(io->fd, ops[i].iov, 1);
 
 		ops[i].res = len < 0 ? -errno : (int)len;
 		if (len < 0)
 			break;
 	}
-	return i;
 }
 
 unsigned tap_io_read(struct tap_io *io, struct tap_op *ops, unsigned n)
 {
-	return io->has_ring ? read_ring(io, ops, n) : read_plain(io, ops, n);
+	unsigned n_read = 0;
+
+	if (io->has_ring)
+		read_ring(io, ops, n);
+	else
+		read_plain(io, ops, n);
+	for (unsigned i = 0; i < n; i++)
+		n_read += ops[i].res >= 0;
+	return n_read;
 }
 
 static void write_ring(struct tap_io *io, struct tap_op *ops, unsigned n)

@@ -38,8 +38,9 @@ void tap_io_init(struct tap_io *io, int fd, bool is_ordered);
 void tap_io_fini(struct tap_io *io);
 
 /*
- * Read one frame into each op until one fails.
- * Return: how many ops were read, 0..n; the next op's `res` says why it stopped, if that is < n.
+ * Read one frame into each op, in their order. An op that found none (-EAGAIN) does not keep the
+ * next one from finding one that has come in the meantime: look at all of them.
+ * Return: how many ops hold a frame.
  */
 unsigned tap_io_read(struct tap_io *io, struct tap_op *ops, unsigned n);
 
