@@ -344,7 +344,9 @@ static bool check_args(const struct command *cmd, json_t *args, struct refusal *
 		refuse(r, "%s: \"args\" must be an object", cmd->name);
 		return false;
 	}
-	json_object_foreach(args, name, value) if (!check_arg(cmd, name, value, r)) return false;
+	json_object_foreach(args, name, value)
+		if (!check_arg(cmd, name, value, r))
+			return false;
 	return true;
 }
 
@@ -357,8 +359,7 @@ static bool check_request(json_t *request, struct refusal *r)
 		refuse(r, "the request must be an object: {\"cmd\":NAME,\"args\":{...}}");
 		return false;
 	}
-	json_object_foreach(request, name, value)
-	{
+	json_object_foreach(request, name, value) {
 		if (strcmp(name, "cmd") == 0 || strcmp(name, "args") == 0)
 			continue;
 		refuse(r, "the request has an unknown key '%.64s': only \"cmd\" and \"args\" exist",

@@ -72,8 +72,9 @@ bool ctl_show_status(json_t *data)
 	show_field("features:", features);
 	show_field("features offered:", offered);
 	show_field("protocol features:", protocol);
-	json_array_foreach(pairs, i, pair) if (!show_ring_state(i, "rx", pair) ||
-					       !show_ring_state(i, "tx", pair)) return false;
+	json_array_foreach(pairs, i, pair)
+		if (!show_ring_state(i, "rx", pair) || !show_ring_state(i, "tx", pair))
+			return false;
 	return true;
 }
 
@@ -84,8 +85,9 @@ static void show_counters(const char *prefix, json_t *counters)
 	const char *name;
 	json_t *value;
 
-	json_object_foreach(counters, name, value) printf("%s %s: %" JSON_INTEGER_FORMAT "\n",
-							  prefix, name, json_integer_value(value));
+	json_object_foreach(counters, name, value)
+		printf("%s %s: %" JSON_INTEGER_FORMAT "\n", prefix, name,
+		       json_integer_value(value));
 }
 
 bool ctl_show_stats(json_t *data)
@@ -95,8 +97,7 @@ bool ctl_show_stats(json_t *data)
 
 	if (json_unpack(data, "{so so}", "queues", &queues, "total", &total) < 0)
 		return false;
-	json_array_foreach(queues, i, queue)
-	{
+	json_array_foreach(queues, i, queue) {
 		char prefix[32];
 
 		snprintf(prefix, sizeof(prefix), "q%zu", i);
@@ -196,7 +197,9 @@ bool ctl_show_coalesce(json_t *data)
 
 	printf("%-5s  %8s  %9s  %8s  %9s  %8s\n", "queue", "rx-usecs", "rx-frames", "tx-usecs",
 	       "tx-frames", "tx-at-rx");
-	json_array_foreach(queues, i, queue) if (!show_coalesce_line(queue)) return false;
+	json_array_foreach(queues, i, queue)
+		if (!show_coalesce_line(queue))
+			return false;
 	return json_is_array(queues);
 }
 
@@ -229,6 +232,8 @@ bool ctl_show_rings(json_t *data)
 
 	printf("%-7s %-7s %-7s %5s  %5s  %5s  %5s  %9s  %8s  %s\n", "ring", "state", "enabled",
 	       "size", "avail", "next", "used", "in flight", "uncalled", "kicks");
-	json_array_foreach(rings, i, ring) if (!show_ring_line(ring)) return false;
+	json_array_foreach(rings, i, ring)
+		if (!show_ring_line(ring))
+			return false;
 	return json_is_array(rings);
 }

@@ -41,7 +41,7 @@ const char *log_level_name(enum log_level level)
 	return levels[level].name;
 }
 
-static void log_line(enum log_level level, int err, const char *fmt, va_list args)
+LOG_PRINTF(3, 0) static void log_line(enum log_level level, int err, const char *fmt, va_list args)
 {
 	char line[1024];
 	size_t len = 0;
