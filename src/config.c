@@ -174,15 +174,15 @@ static int draft_take_all(struct draft *d, const struct config_overrides *over)
 static void config_set_defaults(struct config *cfg)
 {
 	*cfg = (struct config){
-	    .n_pairs = 1,
-	    .port = {.fd = -1, .create = true},
-	    .log_level = LOG_LEVEL_INFO,
-	    .socket_mode = 0660,
+		.n_pairs = 1,
+		.port = {.fd = -1, .create = true},
+		.log_level = LOG_LEVEL_INFO,
+		.socket_mode = 0660,
 	};
 	for (unsigned i = 0; i < DEVICE_MAX_PAIRS; i++)
 		cfg->pairs[i] = (struct netdev_pair_config){
-		    .params = {.tx_at_rx = true, .batch = 64},
-		    .cpu = -1,
+			.params = {.tx_at_rx = true, .batch = 64},
+			.cpu = -1,
 		};
 }
 

@@ -263,14 +263,14 @@ static const struct config_key_type type_number = {NULL, parse_number, format_nu
 static const struct config_key_type type_number_or_zero = {NULL, parse_number_or_zero,
 							   format_number_or_zero};
 static const struct config_key_type type_mode = {
-    "a file mode from 0 to 0777, octal with a leading 0", parse_mode, format_mode};
+	"a file mode from 0 to 0777, octal with a leading 0", parse_mode, format_mode};
 static const struct config_key_type type_bool = {"true or false", parse_bool, format_bool};
 static const struct config_key_type type_mac = {
-    "six hexadecimal pairs as in 52:54:00:12:34:56, a unicast address and not all zero", parse_mac,
-    format_mac};
+	"six hexadecimal pairs as in 52:54:00:12:34:56, a unicast address and not all zero",
+	parse_mac, format_mac};
 static const struct config_key_type type_ifname = {
-    "the name of an interface, 1 to 15 characters without '/', ':' and white space", parse_ifname,
-    format_text};
+	"the name of an interface, 1 to 15 characters without '/', ':' and white space",
+	parse_ifname, format_text};
 static const struct config_key_type type_group = {"the name of a group, at most 63 characters",
 						  parse_group, format_text};
 static const struct config_key_type type_level = {"error, warn, info or debug", parse_level,
@@ -343,7 +343,7 @@ const struct config_key config_keys[N_CONFIG_KEYS] = {
 };
 /* clang-format on */
 static_assert(sizeof(unsigned) == sizeof(int) && sizeof(mode_t) == sizeof(int) &&
-		  sizeof(uint32_t) == sizeof(int),
+		      sizeof(uint32_t) == sizeof(int),
 	      "numbers are stored as int");
 
 /* Split "queue.N.REST". Return: REST, or NULL when that is not how `path` begins. */

@@ -28,12 +28,12 @@ struct config {
 
 /* What the command line says that bears on the configuration; NULL or 0 where it says nothing. */
 struct config_overrides {
-	const char *file;         /* --config */
-	const char *const *sets;  /* --set, in order: "KEY=VALUE" */
+	const char *file;	 /* --config */
+	const char *const *sets; /* --set, in order: "KEY=VALUE" */
 	unsigned n_sets;
-	const char *port;         /* --port: "tap:vm0", "loopback", "null" */
-	unsigned n_pairs;         /* --queue-pairs */
-	const char *log_level;    /* --log-level */
+	const char *port;      /* --port: "tap:vm0", "loopback", "null" */
+	unsigned n_pairs;      /* --queue-pairs */
+	const char *log_level; /* --log-level */
 };
 
 #endif

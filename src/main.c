@@ -65,8 +65,7 @@ static int reload(void *arg, char *why, size_t why_size)
 		return err;
 	}
 	config_warn_fixed(&d->config, &wanted);
-	if (wanted.n_pairs == d->config.n_pairs)
-		apply_live(d, &wanted);
+	apply_live(d, &wanted);
 	log_info("configuration reloaded");
 	return 0;
 }

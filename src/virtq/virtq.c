@@ -46,8 +46,9 @@ static int allocate(struct virtq *vq, const struct virtq_setup *setup)
 	return vq->chains && vq->iov_pool ? 0 : -ENOMEM;
 }
 
-/* Take the position from the ring: its used index is what the guest has been given, in order. */
-static int adopt_indices(struct virtq *vq)
+/* Take the position from the ring: its used index is what the guest has been given, in order. An
+ * avail index that does not fit to it is the guest's fault: the first look breaks the queue. */
+static void adopt_indices(struct virtq *vq)
 {
 	vq->used_idx = split_used_idx(vq);
 	vq->last_avail = vq->used_idx;
@@ -55,7 +56,6 @@ static int adopt_indices(struct virtq *vq)
 	vq->published_idx = vq->used_idx;
 	vq->called_idx = vq->used_idx;
 	vq->iov_n_used = 0;
-	return (uint16_t)(split_avail_idx(vq) - vq->used_idx) > vq->size ? -EPROTO : 0;
 }
 
 int virtq_start(struct virtq *vq, const struct virtq_setup *setup)
@@ -72,13 +72,12 @@ int virtq_start(struct virtq *vq, const struct virtq_setup *setup)
 	vq->has_notify_on_empty = has_feature(setup, VIRTIO_F_NOTIFY_ON_EMPTY);
 	err = split_map(vq, setup);
 	if (err == 0)
-		err = adopt_indices(vq);
-	if (err == 0)
 		err = allocate(vq, setup);
 	if (err) {
 		release(vq);
 		return err;
 	}
+	adopt_indices(vq);
 	vq->is_broken = false;
 	vq->broken_why = NULL;
 	vq->call_once = true;
@@ -117,11 +116,10 @@ unsigned virtq_pop(struct virtq *vq, unsigned max)
 {
 	unsigned n = (uint16_t)(vq->avail_idx - vq->last_avail);
 
-	if (n < max) {
+	if (n < max)
 		n = virtq_n_avail(vq);
-		if (unlikely(vq->is_broken))
-			return 0;
-	}
+	if (unlikely(vq->is_broken))
+		return 0;
 	if (vq->last_avail == vq->used_idx)
 		vq->iov_n_used = 0;
 	n = split_pop(vq, min_of(n, max));

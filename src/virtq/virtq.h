@@ -34,8 +34,8 @@ void virtq_init(struct virtq *vq, enum virtq_direction direction);
  * Start at the used index that is in the ring: what was in flight before is offered again.
  * Also translates the addresses of a started queue again (new memory table): what was in flight is
  * forgotten, the position is kept.
- * Return: 0; -EFAULT when a part of the ring is not mapped, -EINVAL when it is misaligned, -EPROTO
- * when its indices cannot be, -ENOMEM. On error the queue is stopped.
+ * Return: 0; -EFAULT when a part of the ring is not mapped, -EINVAL when it is misaligned, -ENOMEM.
+ * On error the queue is stopped, and its position is what it was.
  */
 int virtq_start(struct virtq *vq, const struct virtq_setup *setup);
 
