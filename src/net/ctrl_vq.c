@@ -128,16 +128,19 @@ uint16_t ctrl_vq_stop(struct ctrl_vq *c)
 
 int ctrl_vq_set_kick_fd(struct ctrl_vq *c, int fd)
 {
-	int err;
+	struct queue *q = &c->q;
+	bool was_watched = q->kick_fd >= 0;
+	int err = queue_set_kick_fd(q, fd);
 
-	if (c->q.kick_fd >= 0)
-		ev_io_stop(c->loop, &c->q.kick_watch);
-	err = queue_set_kick_fd(&c->q, fd);
-	if (c->q.kick_fd < 0)
+	if (err)
 		return err;
-	ev_io_init(&c->q.kick_watch, on_kick, fd, EV_READ);
-	c->q.kick_watch.data = c;
-	ev_io_start(c->loop, &c->q.kick_watch);
+	if (was_watched)
+		ev_io_stop(c->loop, &q->kick_watch);
+	if (fd < 0)
+		return 0;
+	ev_io_init(&q->kick_watch, on_kick, fd, EV_READ);
+	q->kick_watch.data = c;
+	ev_io_start(c->loop, &q->kick_watch);
 	return 0;
 }
 

@@ -22,8 +22,9 @@ struct pair {
 	struct port_queue *port;
 	const struct port_ops *ops;
 	struct pair_params params;
-	bool rx_is_starved;	/* receive waits for guest buffers, and for nothing else... */
-	uint16_t rx_starved_at; /* ...beyond those that are offered at this avail index */
+	bool rx_is_starved;	 /* receive waits for guest buffers, and for nothing else... */
+	uint16_t rx_starved_at;	 /* ...beyond those that are offered at this avail index */
+	bool rx_wait_is_counted; /* this wait for buffers is in rx_no_buffer */
 	struct frame frames[PORT_MAX_BATCH];
 	uint16_t pos[PORT_MAX_BATCH];		    /* tx: the ring positions of `frames` */
 	struct iovec direct_iov[PAIR_MAX_SEGMENTS]; /* rx: guest buffers for one large frame */

@@ -200,12 +200,12 @@ static bool can_wait_for(int fd)
 
 int queue_set_kick_fd(struct queue *q, int fd)
 {
-	close_fd(&q->kick_fd);
 	if (fd >= 0 && !can_wait_for(fd)) {
 		close(fd);
 		log_warnx("%s: the kick fd cannot be waited for: an eventfd is needed", q->name);
 		return -EPERM;
 	}
+	close_fd(&q->kick_fd);
 	set_nonblocking(fd);
 	q->kick_fd = fd;
 	return 0;

@@ -59,7 +59,7 @@ void queue_set_err_fd(struct queue *q, int fd);
 
 /*
  * Replace the kick eventfd (-1: none), which is ours from now on. Its watch is the caller's.
- * Return: 0; -EPERM when it cannot be waited for, after a log line; it is closed then.
+ * Return: 0; -EPERM when it cannot be waited for, after a log line: it is closed, the old one stays.
  */
 int queue_set_kick_fd(struct queue *q, int fd);
 

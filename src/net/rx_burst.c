@@ -103,6 +103,15 @@ static void prefetch_buffers(const struct virtq *vq)
 	}
 }
 
+/* Count a wait for guest buffers once, and only if frames are known to wait. */
+static void count_wait(struct pair *p)
+{
+	if (p->rx_wait_is_counted || !p->port->rx_more)
+		return;
+	stat_add(&p->stats, STAT_rx_no_buffer, 1);
+	p->rx_wait_is_counted = true;
+}
+
 /* Deliver `n` frames as far as there are buffers. Return: how many left the port. */
 static unsigned deliver_all(struct pair *p, unsigned n)
 {
@@ -116,7 +125,8 @@ static unsigned deliver_all(struct pair *p, unsigned n)
 		if (outcome == NO_ROOM) {
 			p->rx_is_starved = true;
 			p->rx_starved_at = p->rx.vq.avail_idx;
-			stat_add(&p->stats, STAT_rx_no_buffer, 1);
+			p->port->rx_more = true;
+			count_wait(p);
 			break;
 		}
 		n_of[outcome]++;
@@ -140,14 +150,15 @@ unsigned rx_burst(struct pair *p)
 	if (!virtq_is_live(vq) || !p->rx.is_enabled)
 		return 0;
 	n = virtq_n_avail(vq);
-	if (p->rx_is_starved && p->rx_starved_at == vq->avail_idx)
-		return 0;
-	p->rx_is_starved = n == 0;
-	p->rx_starved_at = vq->avail_idx;
-	if (n == 0) {
+	if (n == 0 || (p->rx_is_starved && p->rx_starved_at == vq->avail_idx)) {
+		p->rx_is_starved = true;
+		p->rx_starved_at = vq->avail_idx;
+		count_wait(p);
 		queue_report_broken(&p->rx);
 		return 0;
 	}
+	p->rx_is_starved = false;
+	p->rx_wait_is_counted = false;
 	if (p->port->rx_is_large && rx_direct(p, &n_released))
 		return n_released;
 	n = p->ops->rx_peek(p->port, p->frames, min_of(n, p->params.batch));

@@ -327,13 +327,15 @@ void worker_stop(struct worker *w)
 
 int worker_set_kick_fd(struct worker *w, struct queue *q, int fd)
 {
-	int err;
+	bool was_watched = q->kick_fd >= 0;
+	int err = queue_set_kick_fd(q, fd);
 
-	if (q->kick_fd >= 0)
-		ev_io_stop(w->loop, &q->kick_watch);
-	err = queue_set_kick_fd(q, fd);
-	if (q->kick_fd < 0)
+	if (err)
 		return err;
+	if (was_watched)
+		ev_io_stop(w->loop, &q->kick_watch);
+	if (fd < 0)
+		return 0;
 	ev_io_init(&q->kick_watch, on_kick, fd, EV_READ);
 	q->kick_watch.data = q;
 	ev_io_start(w->loop, &q->kick_watch);

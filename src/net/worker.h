@@ -62,7 +62,7 @@ void worker_park(struct worker *w);
 void worker_unpark(struct worker *w);
 
 /* Give a queue its kick eventfd (-1: none). Parked. Return: 0, -EPERM when it cannot be waited for
- * (it is closed then). */
+ * (it is closed then, and the old one stays). */
 int worker_set_kick_fd(struct worker *w, struct queue *q, int fd);
 
 #endif

@@ -99,6 +99,7 @@ static unsigned loopback_tx(struct port_queue *q, struct frame *frames, unsigned
 	for (unsigned i = 0; i < n_taken; i++)
 		lq->held[lq->n_held++] = frames[i];
 	q->tx_full = n_taken < n;
+	q->rx_more |= n_taken > 0;
 	return n_taken;
 }
 
