@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Port null against DPDK's net_vhost: 64-byte frames over a split ring of 256, one core each for
+# the frontend (testpmd, virtio-user) and the backend.
+set -euo pipefail
+# shellcheck source=bench/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# $1: the frontend's mode; $2: what to read there. The backend runs already.
+measure_frontend()
+{
+	start_frontend "--vdev virtio_user0,path=$SOCK,queue_size=256,packed_vq=0" "$1"
+	testpmd_run fe start >/dev/null
+	measure_rates "$2"
+	testpmd_stop fe
+	stop_backend
+}
+
+# From the guest: the backend takes frames and drops them.
+measure_tx()
+{
+	case $1 in
+	ours) start_our_backend --port=null ;;
+	peer) start_peer_backend "" --forward-mode=rxonly ;;
+	esac
+	measure_frontend txonly Tx-pps
+}
+
+# Towards the guest: the backend makes frames.
+measure_rx()
+{
+	case $1 in
+	ours) start_our_backend --port=null --set port.source-size=64 ;;
+	peer) start_peer_backend "" --forward-mode=txonly ;;
+	esac
+	measure_frontend rxonly Rx-pps
+}
+
+bench_parse_options "$@"
+bench_prepare
+compare "port null" measure_tx from-guest
+compare "port null with a source" measure_rx towards-guest
