@@ -77,9 +77,10 @@ void nic_start(struct nic *n)
 		frontend_set_vring_fd(&n->fe, VHOST_USER_SET_VRING_ERR, i, r->err_fd);
 		if (n->options.is_left_stopped)
 			continue;
-		driver_send_kick(r, &n->fe);
+		/* In this order, or what waits in a transmit ring is discarded in between. */
 		if (!n->options.has_no_protocol)
 			frontend_set_vring_enable(&n->fe, i, true);
+		driver_send_kick(r, &n->fe);
 	}
 	frontend_sync(&n->fe);
 }
@@ -123,6 +124,7 @@ void nic_close(struct nic *n)
 		free(n->tx_bufs[i]);
 	guest_fini(&n->guest);
 	memset(n, 0, sizeof(*n));
+	n->fe.sock = -1;
 }
 
 /* ---- frames ---- */

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "support/netns.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_packet.h>
+#include <linux/if_tun.h>
+#include <linux/rtnetlink.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/wait.h"
+
+bool netns_is_possible(void)
+{
+	if (geteuid() != 0) {
+		printf("skipped: network namespaces need root\n");
+		return false;
+	}
+	if (access("/dev/net/tun", R_OK | W_OK) != 0) {
+		printf("skipped: there is no /dev/net/tun\n");
+		return false;
+	}
+	return true;
+}
+
+void netns_enter(const struct netns *ns)
+{
+	expect_eq(setns(ns->fd, CLONE_NEWNET), 0);
+}
+
+void netns_leave(const struct netns *ns)
+{
+	expect_eq(setns(ns->home_fd, CLONE_NEWNET), 0);
+}
+
+static void turn_ipv6_off(void)
+{
+	int fd = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
+
+	/* A kernel without IPv6 has no such file. */
+	if (fd < 0)
+		return;
+	expect_eq(write(fd, "1", 1), 1);
+	close(fd);
+}
+
+void netns_open(struct netns *ns)
+{
+	ns->home_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	expect_ge(ns->home_fd, 0);
+	expect_eq(unshare(CLONE_NEWNET), 0);
+	ns->fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	expect_ge(ns->fd, 0);
+	turn_ipv6_off();
+	netns_leave(ns);
+}
+
+void netns_close(struct netns *ns)
+{
+	if (ns->fd < 0)
+		return;
+	close(ns->fd);
+	close(ns->home_fd);
+	ns->fd = ns->home_fd = -1;
+}
+
+static struct ifreq request_of(const char *name)
+{
+	struct ifreq ifr = {0};
+
+	expect_lt(strlen(name), sizeof(ifr.ifr_name));
+	memcpy(ifr.ifr_name, name, strlen(name));
+	return ifr;
+}
+
+void netns_make_tap(const struct netns *ns, const char *name, unsigned n_queues)
+{
+	struct ifreq ifr = request_of(name);
+	int fd;
+
+	ifr.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+	if (n_queues > 1)
+		ifr.ifr_flags |= IFF_MULTI_QUEUE;
+	netns_enter(ns);
+	fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+	expect_ge(fd, 0);
+	expect_eq(ioctl(fd, TUNSETIFF, &ifr), 0);
+	expect_eq(ioctl(fd, TUNSETPERSIST, 1), 0);
+	close(fd);
+	netns_leave(ns);
+}
+
+static int open_socket(const struct netns *ns, int domain, int type, int protocol)
+{
+	int fd;
+
+	netns_enter(ns);
+	fd = socket(domain, type | SOCK_CLOEXEC, protocol);
+	netns_leave(ns);
+	expect_msg(fd >= 0, "socket: %s", strerror(errno));
+	return fd;
+}
+
+/* An ioctl on an interface. Return: 0 or -errno. */
+static int link_ioctl(const struct netns *ns, unsigned long request, struct ifreq *ifr)
+{
+	int fd = open_socket(ns, AF_INET, SOCK_DGRAM, 0);
+	int err = ioctl(fd, request, ifr) < 0 ? -errno : 0;
+
+	close(fd);
+	return err;
+}
+
+static int index_of(const struct netns *ns, const char *name)
+{
+	struct ifreq ifr = request_of(name);
+
+	return link_ioctl(ns, SIOCGIFINDEX, &ifr) == 0 ? ifr.ifr_ifindex : 0;
+}
+
+bool netns_link_exists(const struct netns *ns, const char *name)
+{
+	return index_of(ns, name) != 0;
+}
+
+void netns_set_link_up(const struct netns *ns, const char *name, bool is_up)
+{
+	struct ifreq ifr = request_of(name);
+
+	expect_eq(link_ioctl(ns, SIOCGIFFLAGS, &ifr), 0);
+	ifr.ifr_flags = (short)(is_up ? ifr.ifr_flags | IFF_UP : ifr.ifr_flags & ~IFF_UP);
+	expect_eq(link_ioctl(ns, SIOCSIFFLAGS, &ifr), 0);
+}
+
+void netns_set_mtu(const struct netns *ns, const char *name, int mtu)
+{
+	struct ifreq ifr = request_of(name);
+
+	ifr.ifr_mtu = mtu;
+	expect_eq(link_ioctl(ns, SIOCSIFMTU, &ifr), 0);
+}
+
+void netns_delete_link(const struct netns *ns, const char *name)
+{
+	struct {
+		struct nlmsghdr header;
+		struct ifinfomsg link;
+	} request = {
+		.header = {.nlmsg_len = sizeof(request),
+			   .nlmsg_type = RTM_DELLINK,
+			   .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+		.link = {.ifi_family = AF_UNSPEC, .ifi_index = index_of(ns, name)},
+	};
+	struct {
+		struct nlmsghdr header;
+		struct nlmsgerr error;
+		char echo[256];
+	} answer;
+	int fd = open_socket(ns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+
+	expect_ne(request.link.ifi_index, 0);
+	expect_eq(send(fd, &request, sizeof(request), 0), sizeof(request));
+	expect_ge(recv(fd, &answer, sizeof(answer), 0), 0);
+	expect_eq(answer.header.nlmsg_type, NLMSG_ERROR);
+	expect_eq(answer.error.error, 0);
+	close(fd);
+}
+
+int netns_packet_socket(const struct netns *ns, const char *name, bool has_vnet_hdr)
+{
+	int fd = open_socket(ns, AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, 0);
+	struct sockaddr_ll addr = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = index_of(ns, name),
+	};
+	int on = 1, room = 8 << 20;
+
+	expect_ne(addr.sll_ifindex, 0);
+	if (has_vnet_hdr)
+		expect_eq(setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
+	expect_eq(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+ssize_t netns_receive(int sock, void *data, size_t cap, unsigned ms)
+{
+	struct sockaddr_ll from;
+	socklen_t from_len;
+	ssize_t len;
+
+	do {
+		from_len = sizeof(from);
+		len = recvfrom(sock, data, cap, MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from,
+			       &from_len);
+		if (len < 0 && (errno != EAGAIN || !wait_readable(sock, ms)))
+			return -1;
+	} while (len < 0 || from.sll_pkttype == PACKET_OUTGOING);
+	return len;
+}

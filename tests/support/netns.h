@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A network namespace of the test's own, known by a file descriptor only: it goes away with the
+ * test and the daemon, whatever happens to them. IPv6 is off in it, so that the kernel sends
+ * nothing by itself. Needs root; netns_is_possible() says so.
+ */
+#ifndef SUPPORT_NETNS_H
+#define SUPPORT_NETNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct netns {
+	int fd;	     /* -1: none */
+	int home_fd; /* where the test itself lives */
+};
+
+/* Return: whether namespaces and taps can be made here; else a line has said why not. */
+bool netns_is_possible(void);
+
+void netns_open(struct netns *ns);
+void netns_close(struct netns *ns);
+
+/* Move the calling thread into the namespace, and back. */
+void netns_enter(const struct netns *ns);
+void netns_leave(const struct netns *ns);
+
+/* Make a persistent tap, down. @n_queues: more than 1: multi-queue */
+void netns_make_tap(const struct netns *ns, const char *name, unsigned n_queues);
+
+bool netns_link_exists(const struct netns *ns, const char *name);
+void netns_set_link_up(const struct netns *ns, const char *name, bool is_up);
+void netns_set_mtu(const struct netns *ns, const char *name, int mtu);
+void netns_delete_link(const struct netns *ns, const char *name);
+
+/*
+ * Open a non-blocking packet socket on an interface.
+ * @has_vnet_hdr: a struct virtio_net_hdr (10 bytes) comes before each frame, both ways
+ */
+int netns_packet_socket(const struct netns *ns, const char *name, bool has_vnet_hdr);
+
+/* Receive a frame that was not sent by this host itself, waiting up to `ms`. Return: its length (as
+ * it was on the wire), or -1. */
+ssize_t netns_receive(int sock, void *data, size_t cap, unsigned ms);
+
+#endif

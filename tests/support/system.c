@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "support/system.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#define TEST_SECONDS 60
+
+struct daemon daemon_under_test;
+struct nic nic;
+
+static void setup(void)
+{
+	nic.fe.sock = -1;
+	daemon_open(dut);
+}
+
+static void teardown(void)
+{
+	frontend_close(&nic.fe);
+	nic_close(&nic);
+	daemon_close(dut);
+}
+
+void system_connect(const struct nic_options *options)
+{
+	nic_open(&nic, dut->path, options);
+}
+
+void system_check_service(void)
+{
+	nic_close(&nic);
+	system_connect(NULL);
+	nic_post(&nic, 0, 16, 2048);
+	for (uint32_t i = 0; i < 2; i++)
+		nic_ping(&nic, 0, 100, i);
+}
+
+void system_check_end(void)
+{
+	daemon_stop(dut);
+}
+
+int system_main(const char *name, void (*add)(TCase *tc))
+{
+	Suite *suite = suite_create(name);
+	TCase *tc = tcase_create(name);
+	SRunner *runner;
+	int n_failed;
+
+	signal(SIGPIPE, SIG_IGN);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, wait_scaled_ms(TEST_SECONDS * 1000) / 1000);
+	add(tc);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	n_failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

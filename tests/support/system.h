@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every system test starts with: one daemon, one guest with a network card, and the runner.
+ */
+#ifndef SUPPORT_SYSTEM_H
+#define SUPPORT_SYSTEM_H
+
+#include <check.h>
+
+#include "support/daemon.h"
+#include "support/expect.h"
+#include "support/nic.h"
+#include "support/wait.h"
+
+extern struct daemon daemon_under_test;
+extern struct nic nic;
+
+#define dut (&daemon_under_test)
+
+/* Start the daemon with these arguments. */
+#define system_start(...) daemon_start(dut, &(struct daemon_options){.args = {__VA_ARGS__}})
+
+/* Connect the guest's card to it. */
+void system_connect(const struct nic_options *options);
+
+/* Two pings' worth of proof that the daemon serves a new connection: connect, send, receive. For
+ * port loopback. The guest is a fresh one. */
+void system_check_service(void);
+
+/* The daemon runs, and ends well on SIGTERM. */
+void system_check_end(void);
+
+/*
+ * Run a suite of one test case, each test with the fixture above.
+ * @add: adds the tests
+ * Return: the exit code for main().
+ */
+int system_main(const char *name, void (*add)(TCase *tc));
+
+#endif
