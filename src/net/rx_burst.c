@@ -93,13 +93,16 @@ static enum outcome deliver(struct pair *p, struct frame *f)
 	return DELIVERED;
 }
 
+/* Header and the first bytes of a frame lie in two lines, as a rule. */
 static void prefetch_buffers(const struct virtq *vq)
 {
 	for (uint16_t pos = vq->used_idx; pos != vq->last_avail; pos++) {
 		const struct virtq_chain *c = virtq_chain_at(vq, pos);
 
-		if (likely(c->n_iov > 0))
-			__builtin_prefetch(c->iov->iov_base, 1);
+		if (likely(c->n_iov > 0)) {
+			prefetch_for_write(c->iov->iov_base);
+			prefetch_for_write((const char *)c->iov->iov_base + CACHELINE);
+		}
 	}
 }
 
