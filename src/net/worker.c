@@ -250,7 +250,9 @@ static int open_loop(struct worker *w)
 	w->timer_fd = timer_open();
 	if (w->timer_fd < 0)
 		return w->timer_fd;
-	w->loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+	/* Kick eventfds are the frontend's too, so closing ours would not take them out of an epoll set:
+	 * a replaced one would go on to wake the worker. poll(2) keeps nothing; the fds are five. */
+	w->loop = ev_loop_new(EVBACKEND_POLL | EVFLAG_NOENV);
 	if (!w->loop)
 		return -ENOMEM;
 	ev_async_init(&w->wake, on_wake);
