@@ -210,6 +210,7 @@ file_has()
 
 # --- the daemon ---
 
+DAEMON=${VUX_DAEMON:-$VUX_ROOT/build/release/src/vhost-user-xdp}
 DAEMON_PREFIX=() # a command that starts it, "taskset -c 0"
 
 # Start the daemon in the namespace with the options "$@" beyond --socket-path; waits for its ready
@@ -219,8 +220,8 @@ daemon_start()
 	SOCK=$WORK/vhost.sock
 	DAEMON_LOG=$WORK/daemon.log
 	DAEMON_ARGS=("$@")
-	start_process "$DAEMON_LOG" ip netns exec "$NETNS" "${DAEMON_PREFIX[@]}" \
-		"${VUX_DAEMON:-$VUX_ROOT/build/release/src/vhost-user-xdp}" --socket-path="$SOCK" "$@"
+	start_process "$DAEMON_LOG" ip netns exec "$NETNS" "${DAEMON_PREFIX[@]}" "$DAEMON" \
+		--socket-path="$SOCK" "$@"
 	DAEMON_PID=$STARTED
 	wait_for 10 daemon_has_settled || true
 	file_has "$DAEMON_LOG" '^ready: ' && return 0

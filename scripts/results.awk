@@ -29,6 +29,7 @@ FNR == NR {
 	sub(/^[^:]*: /, "", test)
 	n_lines = n_passed = n_failed = n_skipped = in_output = 0
 	reason = ""
+	delete reduced
 }
 
 /^Output:$/ && !in_output { getline; in_output = 1; next }
@@ -48,7 +49,7 @@ FNR == NR {
 /^fail: / { n_failed++; list("fail", substr($0, 7)) }
 /^skip: / { n_skipped++; list("skip", substr($0, 7)) }
 /^skipped: / { reason = substr($0, 10) }
-/: reduced: / { list("reduced", $0) }
+/: reduced: / && !($0 in reduced) { list("reduced", $0); reduced[$0] }
 
 function list(kind, text) { print configuration, kind, "-", test ": " text }
 function add(kind, number) { if (number) print configuration, kind, number, test }

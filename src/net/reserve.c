@@ -59,8 +59,10 @@ bool reserve(struct pair *p, uint64_t total, struct reservation *r)
 		}
 		r->n_chains++;
 		r->n_descs += c->n_descs;
+		r->n_descs_longest = max_of(r->n_descs_longest, (uint32_t)c->n_descs);
 		r->len += c->len;
-		r->is_all = r->n_descs >= vq->size;
+		/* Also when what is left of the table is too little for one more like these. */
+		r->is_all = r->n_descs + r->n_descs_longest > vq->size;
 	}
 	return true;
 }

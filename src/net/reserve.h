@@ -15,6 +15,7 @@ struct pair;
 struct reservation {
 	uint32_t n_chains;
 	uint32_t n_descs;
+	uint32_t n_descs_longest; /* of the longest of these chains */
 	uint64_t len;
 	bool is_all;	    /* the guest can offer no more than this */
 	bool was_restarted; /* the pool has been emptied for this frame */

@@ -96,6 +96,9 @@ static int ring_start(struct device *d, unsigned i)
 		d->ops->ring_enable(d->arg, i, true);
 	}
 	err = d->ops->ring_start(d->arg, i, &r->setup);
+	/* Where it was when it lost its memory is what GET_VRING_BASE asks for. */
+	if (err && r->is_started)
+		r->setup.base = d->ops->ring_stop(d->arg, i);
 	r->is_started = err == 0;
 	return err;
 }

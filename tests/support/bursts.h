@@ -25,7 +25,7 @@ struct bursts {
 	struct log_capture lines;
 };
 
-extern struct bursts b;
+extern struct bursts bx;
 
 /* Before and after each test. */
 void bursts_setup(void);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -193,6 +194,8 @@ static void become_daemon(const struct daemon *d, const struct daemon_options *o
 		pass_fd(o->pass_fd);
 	if (o->is_activated)
 		announce_fd();
+	if (o->has_no_net_admin && prctl(PR_CAPBSET_DROP, CAP_NET_ADMIN) < 0)
+		_exit(125);
 	unsetenv("NOTIFY_SOCKET");
 	if (o->is_io_uring_denied)
 		deny_io_uring();

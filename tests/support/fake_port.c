@@ -127,6 +127,8 @@ static int rx_into(struct port_queue *q, const struct iovec *iov, unsigned n_iov
 	}
 	expect_eq(left, 0);
 	f->n_released++;
+	f->n_direct++;
+	q->rx_is_large = fake_port_n_waiting(f) > 0 && waiting_frame(f, 0)->len >= FAKE_LARGE;
 	return (int)ff->len + FRAME_HDR_LEN;
 }
 

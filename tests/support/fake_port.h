@@ -15,6 +15,8 @@
 
 #define FAKE_MAX_FRAMES 1024
 #define FAKE_MAX_SEGS	4
+/* From this length on the next frame is large, after one that left by rx_into. */
+#define FAKE_LARGE 4000
 
 /* A frame that waits for the guest, or one that the guest has sent. */
 struct fake_frame {
@@ -30,7 +32,8 @@ struct fake_port {
 	/* towards the guest: the test's frames n_released to n_pushed - 1 wait */
 	struct fake_frame rx[FAKE_MAX_FRAMES];
 	unsigned n_pushed, n_released, n_shown;
-	unsigned n_segs; /* each frame's data is shown in that many; 0: 1 */
+	unsigned n_direct; /* how many of them left by rx_into */
+	unsigned n_segs;   /* each frame's data is shown in that many; 0: 1 */
 
 	/* from the guest: n_reported <= n_finished <= n_taken */
 	struct frame held[FAKE_MAX_FRAMES]; /* n_finished to n_taken - 1 */

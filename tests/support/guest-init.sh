@@ -33,7 +33,16 @@ prepare_network()
 	address=$(boot_option vux.addr)
 	[ -z "$address" ] || ip addr add "$address" dev eth0
 	ip link set eth0 up
-	iperf3 -s -D
+	serve_iperf &
+}
+
+# A server gives up when a client goes without a word.
+serve_iperf()
+{
+	while :; do
+		iperf3 -s >/dev/null 2>&1
+		sleep 0.1
+	done
 }
 
 serve_commands()

@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -81,21 +82,37 @@ static struct ifreq request_of(const char *name)
 	return ifr;
 }
 
-void netns_make_tap(const struct netns *ns, const char *name, unsigned n_queues)
+int netns_open_tap(const struct netns *ns, const char *name, int flags)
 {
 	struct ifreq ifr = request_of(name);
 	int fd;
 
-	ifr.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
-	if (n_queues > 1)
-		ifr.ifr_flags |= IFF_MULTI_QUEUE;
+	ifr.ifr_flags = (short)(IFF_TAP | flags);
 	netns_enter(ns);
 	fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 	expect_ge(fd, 0);
-	expect_eq(ioctl(fd, TUNSETIFF, &ifr), 0);
+	expect_msg(ioctl(fd, TUNSETIFF, &ifr) == 0, "tap %s: %s", name, strerror(errno));
+	netns_leave(ns);
+	return fd;
+}
+
+void netns_make_tap(const struct netns *ns, const char *name, unsigned n_queues)
+{
+	int multi = n_queues > 1 ? IFF_MULTI_QUEUE : 0;
+	int fd = netns_open_tap(ns, name, IFF_NO_PI | IFF_VNET_HDR | multi);
+
 	expect_eq(ioctl(fd, TUNSETPERSIST, 1), 0);
 	close(fd);
+}
+
+void netns_run(const struct netns *ns, const char *command)
+{
+	int status;
+
+	netns_enter(ns);
+	status = system(command);
 	netns_leave(ns);
+	expect_msg(status == 0, "%s: status %d", command, status);
 }
 
 static int open_socket(const struct netns *ns, int domain, int type, int protocol)

@@ -34,6 +34,12 @@ void netns_set_link_up(const struct netns *ns, const char *name, bool is_up);
 void netns_set_mtu(const struct netns *ns, const char *name, int mtu);
 void netns_delete_link(const struct netns *ns, const char *name);
 
+/* Run a shell command (ip, tc) in the namespace; it must succeed. */
+void netns_run(const struct netns *ns, const char *command);
+
+/* Open a queue of a tap, which is made if it is missing. @flags: IFF_... besides IFF_TAP. */
+int netns_open_tap(const struct netns *ns, const char *name, int flags);
+
 /*
  * Open a non-blocking packet socket on an interface.
  * @has_vnet_hdr: a struct virtio_net_hdr (10 bytes) comes before each frame, both ways

@@ -251,8 +251,7 @@ void nic_make_frame(char *data, uint32_t len, uint32_t seq)
 	uint32_t net_seq = htobe32(seq);
 
 	expect_ge(len, PATTERN_AT);
-	memset(data, 0xff, 6);
-	memcpy(data + 6, "\x02vux\0\1\x88\xb5", 8);
+	memcpy(data, "\x02vux\0\2\x02vux\0\1\x88\xb5", 14);
 	memcpy(data + 14, &net_seq, sizeof(net_seq));
 	for (uint32_t i = PATTERN_AT; i < len; i++)
 		data[i] = (char)(seq * 31 + i * 7 + (i >> 8));

@@ -111,7 +111,7 @@ void nic_recv(struct nic *n, unsigned pair, struct nic_frame *f, unsigned ms);
 /* No frame comes for WAIT_QUIET_MS. */
 void nic_expect_nothing(struct nic *n, unsigned pair);
 
-/* A test frame: broadcast, an experimental Ethernet type, `seq`, and a pattern made of it.
+/* A test frame: for one station, of an experimental Ethernet type, `seq`, and a pattern made of it.
  * @len: >= 18 */
 void nic_make_frame(char *data, uint32_t len, uint32_t seq);
 void nic_check_frame(const struct nic_frame *f, uint32_t len, uint32_t seq);

@@ -59,6 +59,15 @@ need_programs()
 	done
 }
 
+# A buffer that the guest takes from one queue and gives to another looks like a race of two workers.
+TSAN_IS_BLIND="ThreadSanitizer does not see how the guest orders its queues"
+
+# Whether the daemon under test was built with ThreadSanitizer.
+has_thread_sanitizer()
+{
+	grep -q __tsan_init "$DAEMON"
+}
+
 # Print a number of repeats, or seconds, of the thing $1: $2, or with VUX_LONG=1 all $3 of them.
 repeats()
 {

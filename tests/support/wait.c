@@ -51,11 +51,16 @@ bool wait_readable(int fd, unsigned ms)
 	return poll(&pfd, 1, 0) == 1;
 }
 
-unsigned wait_repeats(const char *what, unsigned reduced, unsigned full)
+bool wait_is_long(void)
 {
 	const char *value = getenv("VUX_LONG");
 
-	if (value && strcmp(value, "1") == 0)
+	return value && strcmp(value, "1") == 0;
+}
+
+unsigned wait_repeats(const char *what, unsigned reduced, unsigned full)
+{
+	if (wait_is_long())
 		return full;
 	printf("%s: reduced: %u of %u\n", what, reduced, full);
 	fflush(stdout);

@@ -30,6 +30,9 @@ void wait_pause_us(unsigned us);
 /* Return: whether the fd became readable (or reached its end) within the time. */
 bool wait_readable(int fd, unsigned ms);
 
+/* Return: whether VUX_LONG=1 asks for the full number of repeats. */
+bool wait_is_long(void);
+
 /*
  * How often a loop runs: `full` times when VUX_LONG=1 is set, else `reduced` times, which is
  * printed once for each call.

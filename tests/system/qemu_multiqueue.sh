@@ -57,6 +57,7 @@ works_with_two_pairs_again()
 		both_queues_carry rx_packets && both_queues_carry tx_packets -R
 }
 
+! has_thread_sanitizer || skip_all "$TSAN_IS_BLIND"
 qemu_prepare multi_queue
 require "the daemon starts" daemon_start --port="tap:$TAP" --queue-pairs=2
 require "the guest boots with two queue pairs" guest_boots

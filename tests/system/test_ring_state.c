@@ -148,7 +148,7 @@ START_TEST(requests_are_answered_under_endless_load)
 	pthread_join(thread, NULL);
 	is_flood_over = false;
 	expect_lt(worst, 500 * 1000000ULL * wait_scaled_ms(1));
-	expect_gt(daemon_counter(dut, 0, "rx_packets"), 1000);
+	expect_gt(daemon_counter(dut, 0, "rx_packets"), 100);
 }
 END_TEST
 
@@ -160,7 +160,7 @@ START_TEST(termination_is_prompt_under_endless_load)
 	system_connect(NULL);
 	nic_post(&nic, 0, 200, 2048);
 	expect_eq(pthread_create(&thread, NULL, flood, NULL), 0);
-	wait_until(daemon_counter(dut, 0, "rx_packets") > 1000, WAIT_LONG_MS);
+	wait_until(daemon_counter(dut, 0, "rx_packets") > 100, WAIT_LONG_MS);
 	kill(dut->pid, SIGTERM);
 	expect_eq(daemon_wait_exit(dut, 2000), 0);
 	__atomic_store_n(&is_flood_over, true, __ATOMIC_RELAXED);

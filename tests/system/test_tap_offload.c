@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Port tap: checksums and segmentation follow what the guest has negotiated, in both directions;
+ * large frames arrive whole or not at all.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "support/tapnet.h"
+
+static void put16(char *at, uint16_t value)
+{
+	uint16_t net = htons(value);
+
+	memcpy(at, &net, sizeof(net));
+}
+
+static uint16_t get16(const char *at)
+{
+	uint16_t net;
+
+	memcpy(&net, at, sizeof(net));
+	return ntohs(net);
+}
+
+static uint32_t sum_words(const char *data, uint32_t len, uint32_t sum)
+{
+	for (uint32_t i = 0; i + 1 < len; i += 2)
+		sum += get16(data + i);
+	if (len % 2)
+		sum += (uint32_t)(uint8_t)data[len - 1] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+static uint32_t pseudo_sum(const char *ip, uint32_t tcp_len)
+{
+	return sum_words(ip + 12, 8, 6 + tcp_len);
+}
+
+/* Make a TCP/IPv4 tapnet.frame; the TCP checksum is that of the pseudo header, as for an offload. */
+static void make_tcp(char *data, uint32_t len)
+{
+	char *ip = data + 14, *tcp = ip + 20;
+
+	memset(data, 0, len);
+	memcpy(data, "\x02\0\0\0\0\2\x02\0\0\0\0\1\x08\0", 14);
+	memcpy(ip, "\x45\0\0\0\0\1\x40\0\x40\6\0\0\x0a\0\0\1\x0a\0\0\2", 20);
+	put16(ip + 2, (uint16_t)(len - 14));
+	put16(ip + 10, (uint16_t)~sum_words(ip, 20, 0));
+	memcpy(tcp, "\x10\0\x10\1\0\0\0\1\0\0\0\0\x50\x18\xff\xff", 16);
+	for (uint32_t i = 54; i < len; i++)
+		data[i] = (char)(i * 7);
+	put16(tcp + 16, (uint16_t)pseudo_sum(ip, len - 34));
+}
+
+static bool tcp_checksum_is_complete(const char *data, uint32_t len)
+{
+	return sum_words(data + 34, len - 34, pseudo_sum(data + 14, len - 34)) == 0xffff;
+}
+
+static const struct virtio_net_hdr_v1 csum_hdr = {
+	.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .csum_start = 34, .csum_offset = 16};
+static const struct virtio_net_hdr_v1 tso_hdr = {
+	.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+	.gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+	.hdr_len = 54,
+	.gso_size = 1460,
+	.csum_start = 34,
+	.csum_offset = 16,
+};
+
+#define TSO_LEN (14u + 65535u)
+/* The kernel cuts what is larger than an interface's gso_max_size, Ethernet header included. */
+#define TSO_IN_LEN 65535u
+
+START_TEST(large_segmented_frames_go_out_whole)
+{
+	static char data[TSO_LEN], got[10 + NIC_MAX_FRAME];
+	struct virtio_net_hdr h;
+
+	tapnet_start(NULL);
+	tapnet_listen(true);
+	system_connect(&(struct nic_options){
+		.features = NIC_FEATURES | NIC_OFFLOADS,
+		.tx_buf_len = 66000,
+		.layout = &(struct guest_layout){.region_size = 64 << 20},
+	});
+	for (int i = 0; i < 20; i++) {
+		ssize_t n;
+
+		make_tcp(data, sizeof(data));
+		nic_queue(&nic, 0, &tso_hdr, data, sizeof(data));
+		driver_kick(nic_tx(&nic, 0));
+		n = netns_receive(tapnet.packet, got, sizeof(got), WAIT_LONG_MS);
+		expect_eq(n, 10 + (ssize_t)sizeof(data));
+		memcpy(&h, got, sizeof(h));
+		expect_eq(h.gso_type, VIRTIO_NET_HDR_GSO_TCPV4);
+		expect_eq(h.gso_size, 1460);
+		expect_eq(h.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM, VIRTIO_NET_HDR_F_NEEDS_CSUM);
+		expect(memcmp(got + 10, data, sizeof(data)) == 0);
+		nic_reap(&nic, 0);
+	}
+}
+END_TEST
+
+static void send_offloaded(const struct virtio_net_hdr_v1 *hdr, const char *data, uint32_t len)
+{
+	struct iovec iov[2];
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+	struct virtio_net_hdr h;
+
+	memcpy(&h, hdr, sizeof(h));
+	iov[0] = (struct iovec){&h, sizeof(h)};
+	memcpy(&iov[1].iov_base, &data, sizeof(data));
+	iov[1].iov_len = len;
+	expect_msg(sendmsg(tapnet.packet, &msg, 0) == (ssize_t)(10 + len), "sendmsg: %s",
+		   strerror(errno));
+}
+
+START_TEST(large_segmented_frames_come_in_whole)
+{
+	static char data[TSO_IN_LEN];
+
+	tapnet_start(NULL);
+	tapnet_listen(true);
+	system_connect(&(struct nic_options){.features = NIC_FEATURES | NIC_OFFLOADS});
+	nic_post(&nic, 0, 200, 2048);
+	for (int i = 0; i < 20; i++) {
+		make_tcp(data, sizeof(data));
+		send_offloaded(&tso_hdr, data, sizeof(data));
+		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
+		expect_eq(tapnet.frame.len, sizeof(data));
+		expect_gt(tapnet.frame.n_buffers, 30);
+		expect_eq(tapnet.frame.hdr.gso_type, VIRTIO_NET_HDR_GSO_TCPV4);
+		expect_eq(tapnet.frame.hdr.gso_size, 1460);
+		expect(memcmp(tapnet.frame.data, data, sizeof(data)) == 0);
+	}
+}
+END_TEST
+
+START_TEST(segmented_frames_are_cut_up_for_a_guest_that_takes_none)
+{
+	static char data[TSO_LEN];
+	uint32_t n_bytes = 0;
+
+	tapnet_start(NULL);
+	tapnet_listen(true);
+	system_connect(NULL);
+	nic_post(&nic, 0, 200, 2048);
+	make_tcp(data, 54 + 10 * 1460);
+	send_offloaded(&tso_hdr, data, 54 + 10 * 1460);
+	for (int i = 0; i < 10; i++) {
+		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
+		expect_eq(tapnet.frame.len, 54 + 1460);
+		expect(memcmp(&tapnet.frame.hdr, (char[10]){0}, 10) == 0);
+		expect(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len));
+		n_bytes += tapnet.frame.len - 54;
+	}
+	expect_eq(n_bytes, 14600);
+}
+END_TEST
+
+START_TEST(unfinished_checksums_reach_only_guests_that_take_them)
+{
+	bool is_offloaded = _i;
+	char data[500];
+
+	tapnet_start(NULL);
+	tapnet_listen(true);
+	system_connect(&(struct nic_options){.features = is_offloaded ? NIC_FEATURES | NIC_OFFLOADS
+								      : NIC_FEATURES});
+	nic_post(&nic, 0, 64, 2048);
+	make_tcp(data, sizeof(data));
+	send_offloaded(&csum_hdr, data, sizeof(data));
+	nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
+	expect_eq(tapnet.frame.len, sizeof(data));
+	expect_eq(tapnet.frame.hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		  is_offloaded ? VIRTIO_NET_HDR_F_NEEDS_CSUM : 0);
+	expect_eq(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len), !is_offloaded);
+}
+END_TEST
+
+START_TEST(offloads_follow_each_negotiation_and_end_with_it)
+{
+	char data[500];
+
+	tapnet_start(NULL);
+	tapnet_listen(true);
+	make_tcp(data, sizeof(data));
+	for (unsigned i = 0; i < 6; i++) {
+		bool is_offloaded = i % 2 == 0;
+
+		system_connect(&(struct nic_options){
+			.features = is_offloaded ? NIC_FEATURES | NIC_OFFLOADS : NIC_FEATURES});
+		nic_post(&nic, 0, 64, 2048);
+		send_offloaded(&csum_hdr, data, sizeof(data));
+		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
+		expect_eq(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len),
+			  !is_offloaded);
+		/* While nobody is connected the tap keeps what comes; it is finished by then. */
+		nic_close(&nic);
+	}
+}
+END_TEST
+
+START_TEST(frame_that_waits_for_a_guest_with_fewer_offloads_is_fit_or_dropped)
+{
+	char data[500];
+
+	tapnet_start(NULL);
+	tapnet_listen(true);
+	make_tcp(data, sizeof(data));
+	system_connect(&(struct nic_options){.features = NIC_FEATURES | NIC_OFFLOADS});
+	/* No buffers: it waits, and its checksum is not finished. */
+	send_offloaded(&csum_hdr, data, sizeof(data));
+	wait_pause_us(20000);
+	nic_close(&nic);
+	system_connect(NULL);
+	nic_post(&nic, 0, 64, 2048);
+	for (int i = 0; i < 10; i++) {
+		if (nic_poll(&nic, 0, &tapnet.frame)) {
+			expect_eq(tapnet.frame.hdr.flags, 0);
+			expect(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len));
+		}
+		wait_pause_us(5000);
+	}
+	send_offloaded(&csum_hdr, data, sizeof(data));
+	nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
+	expect(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len));
+}
+END_TEST
+
+START_TEST(headers_from_the_guest_that_make_no_sense_cost_one_frame)
+{
+	struct virtio_net_hdr_v1 bad = {0};
+	char data[500];
+
+	tapnet_start_guest(&(struct nic_options){.features = NIC_FEATURES | NIC_OFFLOADS});
+	make_tcp(data, sizeof(data));
+	for (unsigned i = 0; i < 9; i++) {
+		bad = tso_hdr;
+		switch (i) {
+		case 0:
+			bad.csum_start = 0xffff;
+			break;
+		case 1:
+			bad.csum_offset = 0xffff;
+			break;
+		case 2:
+			bad.csum_start = sizeof(data) - 17;
+			break;
+		case 3:
+			bad.gso_size = 0;
+			break;
+		case 4:
+			bad.hdr_len = 0xffff;
+			break;
+		case 5:
+			bad.gso_type = 0x7f;
+			break;
+		case 6:
+			bad.gso_type = VIRTIO_NET_HDR_GSO_UDP;
+			break;
+		case 7:
+			bad.flags = 0;
+			break;
+		default:
+			memset(&bad, 0xff, sizeof(bad));
+		}
+		nic_queue(&nic, 0, &bad, data, sizeof(data));
+		driver_kick(nic_tx(&nic, 0));
+		nic_wait_sent(&nic, 0, WAIT_LONG_MS);
+		/* Whatever came of it. */
+		while (netns_receive(tapnet.packet, tapnet.frame.data, sizeof(tapnet.frame.data),
+				     0) >= 0)
+			;
+		tapnet_check_both_ways(i);
+	}
+	expect_ge(daemon_counter(dut, 0, "tx_dropped"), 6);
+}
+END_TEST
+
+START_TEST(large_frames_reach_a_guest_without_merging_whole_or_not_at_all)
+{
+	tapnet_start(NULL);
+	tapnet_listen(false);
+	netns_set_mtu(&tapnet.ns, TAP, 9000);
+	system_connect(&(struct nic_options){.features = NIC_BIT(VIRTIO_F_VERSION_1)});
+	nic_post(&nic, 0, 16, 1600);
+	for (uint32_t i = 0; i < 20; i++) {
+		tapnet_send_on_wire(5000, 1000 + i);
+		tapnet_send_on_wire(FRAME_LEN, i);
+		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
+		nic_check_frame(&tapnet.frame, FRAME_LEN, i);
+	}
+	expect_eq(daemon_counter(dut, 0, "rx_oversize"), 20);
+	expect_eq(daemon_counter(dut, 0, "rx_dropped"), 20);
+}
+END_TEST
+
+START_TEST(offloads_are_offered_on_a_tap)
+{
+	const uint64_t offloads =
+		NIC_OFFLOADS | NIC_BIT(VIRTIO_NET_F_HOST_ECN) | NIC_BIT(VIRTIO_NET_F_GUEST_ECN);
+	uint64_t offered;
+
+	tapnet_start("--set", "mtu=1500");
+	frontend_connect(&nic.fe, dut->path);
+	offered = frontend_ask_u64(&nic.fe, VHOST_USER_GET_FEATURES);
+	expect_eq(offered & offloads, offloads);
+	expect_eq(offered & NIC_BIT(VIRTIO_NET_F_MTU), NIC_BIT(VIRTIO_NET_F_MTU));
+	/* No frontend passes UDP segmentation of today's kind, and the old kind is gone. */
+	expect_eq(offered & (NIC_BIT(54) | NIC_BIT(55) | NIC_BIT(56)), 0);
+}
+END_TEST
+
+static void add_all(TCase *tc)
+{
+	tapnet_add_fixture(tc);
+	tcase_add_test(tc, large_segmented_frames_go_out_whole);
+	tcase_add_test(tc, large_segmented_frames_come_in_whole);
+	tcase_add_test(tc, segmented_frames_are_cut_up_for_a_guest_that_takes_none);
+	tcase_add_loop_test(tc, unfinished_checksums_reach_only_guests_that_take_them, 0, 2);
+	tcase_add_test(tc, offloads_follow_each_negotiation_and_end_with_it);
+	tcase_add_test(tc, frame_that_waits_for_a_guest_with_fewer_offloads_is_fit_or_dropped);
+	tcase_add_test(tc, headers_from_the_guest_that_make_no_sense_cost_one_frame);
+	tcase_add_test(tc, large_frames_reach_a_guest_without_merging_whole_or_not_at_all);
+	tcase_add_test(tc, offloads_are_offered_on_a_tap);
+}
+
+int main(void)
+{
+	return netns_is_possible() ? system_main("tap_offload", add_all) : 77;
+}
