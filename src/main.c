@@ -99,13 +99,14 @@ static void on_memory_lost(struct ev_loop *loop, ev_io *watch, int events)
 {
 	struct daemon *d = watch->data;
 	uint64_t n;
-	ssize_t ignored = read(d->memory_lost_fd, &n, sizeof(n));
+	ssize_t ignored;
 
-	(void)ignored;
 	(void)loop;
 	(void)events;
-	if (d->server)
-		server_drop(d->server, "guest memory has vanished (its file was shortened)");
+	server_drop(d->server, "guest memory has vanished (its file was shortened)");
+	/* Stopping the rings has touched the memory once more; the next frontend has its own. */
+	ignored = read(d->memory_lost_fd, &n, sizeof(n));
+	(void)ignored;
 }
 
 static void watch_signal(struct daemon *d, ev_signal *watch, int signo,
