@@ -14,8 +14,12 @@ struct ctrl_vq {
 	struct queue q;
 	struct queue_stats stats; /* nobody reads them: packets only are counted */
 	struct ev_loop *loop;
+	ev_timer go_on; /* after the loop's other watches: there is more to serve */
 	unsigned n_pairs;
 };
+
+/* Commands served before the loop's other watches get their turn. */
+#define MAX_COMMANDS 64
 
 /* The longest command that is answered OK: class, command, one 16-bit number. */
 #define MAX_COMMAND (sizeof(struct virtio_net_ctrl_hdr) + sizeof(uint16_t))
@@ -63,19 +67,29 @@ static uint32_t serve(const struct ctrl_vq *c, const struct virtq_chain *chain)
 	return 1;
 }
 
-/* Commands are few and the ring is bounded, so one call serves all that are there. */
-static void serve_all(struct ctrl_vq *c)
+/* Serve what is there, but not for ever: a guest could refill the ring as fast as it is served. */
+static void serve_some(struct ctrl_vq *c)
 {
 	struct virtq *vq = &c->q.vq;
+	unsigned n = 0;
 
 	if (!virtq_is_live(vq))
 		return;
 	do {
-		while (virtq_pop(vq, 1) > 0)
+		for (; n < MAX_COMMANDS && virtq_pop(vq, 1) > 0; n++)
 			virtq_complete(vq, serve(c, virtq_chain_at(vq, vq->used_idx)));
 		queue_publish(&c->q);
-	} while (!vq->is_broken && virtq_kicks_on(vq));
+	} while (n < MAX_COMMANDS && !vq->is_broken && virtq_kicks_on(vq));
+	if (n == MAX_COMMANDS)
+		ev_timer_start(c->loop, &c->go_on);
 	queue_report_broken(&c->q);
+}
+
+static void on_go_on(struct ev_loop *loop, ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)events;
+	serve_some(timer->data);
 }
 
 static void on_kick(struct ev_loop *loop, ev_io *watch, int events)
@@ -85,7 +99,7 @@ static void on_kick(struct ev_loop *loop, ev_io *watch, int events)
 	(void)events;
 	if (queue_drain_kick(&c->q) != 0)
 		ev_io_stop(loop, watch);
-	serve_all(c);
+	serve_some(c);
 }
 
 int ctrl_vq_new(struct ctrl_vq **out, struct ev_loop *loop, unsigned n_pairs)
@@ -98,6 +112,8 @@ int ctrl_vq_new(struct ctrl_vq **out, struct ev_loop *loop, unsigned n_pairs)
 	c->loop = loop;
 	c->n_pairs = n_pairs;
 	queue_init(&c->q, VIRTQ_DEVICE_DOES_BOTH, "ctrl", &c->stats);
+	ev_timer_init(&c->go_on, on_go_on, 0., 0.);
+	c->go_on.data = c;
 	*out = c;
 	return 0;
 }
@@ -117,12 +133,13 @@ int ctrl_vq_start(struct ctrl_vq *c, const struct virtq_setup *setup, uint16_t b
 	int err = queue_start(&c->q, setup, base);
 
 	if (err == 0)
-		serve_all(c);
+		serve_some(c);
 	return err;
 }
 
 uint16_t ctrl_vq_stop(struct ctrl_vq *c)
 {
+	ev_timer_stop(c->loop, &c->go_on);
 	return queue_stop(&c->q);
 }
 

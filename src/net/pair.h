@@ -24,6 +24,7 @@ struct pair {
 	struct pair_params params;
 	bool rx_is_starved;	 /* receive waits for guest buffers, and for nothing else... */
 	uint16_t rx_starved_at;	 /* ...beyond those that are offered at this avail index */
+	uint32_t rx_n_malformed; /* chains given back in this burst */
 	bool rx_wait_is_counted; /* this wait for buffers is in rx_no_buffer */
 	struct frame frames[PORT_MAX_BATCH];
 	uint16_t pos[PORT_MAX_BATCH];		    /* tx: the ring positions of `frames` */

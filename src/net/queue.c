@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -35,20 +36,30 @@ void queue_fini(struct queue *q)
 	close_fd(&q->kick_fd);
 }
 
-/* A frontend's fd may block, or be no eventfd at all: a worker must not hang on it. */
+/* A frontend's fd may block, or be no eventfd at all: a worker must not hang on it. The flag belongs
+ * to the open file, which is the frontend's too, so is_ready() is asked before each use as well. */
 static void set_nonblocking(int fd)
 {
 	if (fd >= 0)
 		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-/* The fds are non-blocking: a full counter has its reader's attention already, and a fd that takes
- * no 8-byte write is its owner's loss. */
+static bool is_ready(int fd, short events)
+{
+	struct pollfd pfd = {.fd = fd, .events = events};
+
+	return poll(&pfd, 1, 0) == 1 && (pfd.revents & events);
+}
+
+/* A full counter has its reader's attention already, and a fd that takes no 8-byte write is its
+ * owner's loss. */
 static void notify(int fd)
 {
 	const uint64_t one = 1;
-	ssize_t ignored = fd < 0 ? 0 : write(fd, &one, sizeof(one));
+	ssize_t ignored = 0;
 
+	if (fd >= 0 && is_ready(fd, POLLOUT))
+		ignored = write(fd, &one, sizeof(one));
 	(void)ignored;
 }
 
@@ -226,8 +237,12 @@ void queue_report_broken(struct queue *q)
 int queue_drain_kick(struct queue *q)
 {
 	uint64_t count;
-	ssize_t len = read(q->kick_fd, &count, sizeof(count));
+	ssize_t len;
 
+	/* Another reader may have been faster. */
+	if (!is_ready(q->kick_fd, POLLIN | POLLHUP))
+		return 0;
+	len = read(q->kick_fd, &count, sizeof(count));
 	if (len == (ssize_t)sizeof(count)) {
 		stat_add(q->stats, STAT_kicks, 1);
 		return 0;

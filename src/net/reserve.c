@@ -11,6 +11,7 @@ static void give_back(struct pair *p, struct reservation *r)
 {
 	for (uint32_t i = 0; i <= r->n_chains; i++)
 		virtq_complete(&p->rx.vq, 0);
+	p->rx_n_malformed += r->n_chains + 1;
 	*r = (struct reservation){0};
 	stat_add(&p->stats, STAT_ring_errors, 1);
 }
@@ -36,6 +37,11 @@ static bool pop_more(struct pair *p, struct reservation *r)
 	return virtq_pop(vq, p->params.batch) > 0;
 }
 
+bool reserve_must_pause(const struct pair *p)
+{
+	return p->rx_n_malformed >= p->params.batch;
+}
+
 bool reserve(struct pair *p, uint64_t total, struct reservation *r)
 {
 	struct virtq *vq = &p->rx.vq;
@@ -43,6 +49,9 @@ bool reserve(struct pair *p, uint64_t total, struct reservation *r)
 
 	*r = (struct reservation){0};
 	while (r->len < total) {
+		/* A guest can offer malformed chains as fast as it gets them back: not all in one turn. */
+		if (unlikely(reserve_must_pause(p)))
+			return false;
 		if (r->n_chains > 0 && !is_mergeable) {
 			r->is_all = true;
 			return false;

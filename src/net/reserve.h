@@ -28,4 +28,7 @@ struct reservation {
  */
 bool reserve(struct pair *p, uint64_t total, struct reservation *r);
 
+/* Return: whether this burst has given back so many malformed chains that the next one must go on. */
+bool reserve_must_pause(const struct pair *p);
+
 #endif

@@ -115,6 +115,17 @@ static void count_wait(struct pair *p)
 	p->rx_wait_is_counted = true;
 }
 
+/* A frame stays in the port: until the guest offers more, or for the next turn. */
+static void wait_for_buffers(struct pair *p)
+{
+	p->port->rx_more = true;
+	if (unlikely(reserve_must_pause(p)))
+		return;
+	p->rx_is_starved = true;
+	p->rx_starved_at = p->rx.vq.avail_idx;
+	count_wait(p);
+}
+
 /* Deliver `n` frames as far as there are buffers. Return: how many left the port. */
 static unsigned deliver_all(struct pair *p, unsigned n)
 {
@@ -126,10 +137,7 @@ static unsigned deliver_all(struct pair *p, unsigned n)
 		enum outcome outcome = deliver(p, &p->frames[i]);
 
 		if (outcome == NO_ROOM) {
-			p->rx_is_starved = true;
-			p->rx_starved_at = p->rx.vq.avail_idx;
-			p->port->rx_more = true;
-			count_wait(p);
+			wait_for_buffers(p);
 			break;
 		}
 		n_of[outcome]++;
@@ -162,6 +170,7 @@ unsigned rx_burst(struct pair *p)
 	}
 	p->rx_is_starved = false;
 	p->rx_wait_is_counted = false;
+	p->rx_n_malformed = 0;
 	if (p->port->rx_is_large && rx_direct(p, &n_released))
 		return n_released;
 	n = p->ops->rx_peek(p->port, p->frames, min_of(n, p->params.batch));
