@@ -322,8 +322,9 @@ const struct config_key config_keys[N_CONFIG_KEYS] = {
 		.max = INT_MAX, .port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.fd)},
 	[KEY_PORT_BRIDGE] = {.section = "port", .name = "bridge", .type = &type_ifname,
 		.port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.bridge)},
-	[KEY_PORT_SNDBUF] = {.section = "port", .name = "sndbuf", .type = &type_number,
-		.max = INT_MAX, .port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.sndbuf)},
+	/* A tap of less than some hundred bytes never says that there is room again. */
+	[KEY_PORT_SNDBUF] = {.section = "port", .name = "sndbuf", .type = &type_number_or_zero,
+		.min = 2048, .max = INT_MAX, .port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.sndbuf)},
 	[KEY_PORT_CREATE] = {.section = "port", .name = "create", .type = &type_bool,
 		.port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.create)},
 	[KEY_PORT_SOURCE_SIZE] = {.section = "port", .name = "source-size",

@@ -73,6 +73,7 @@ struct tap {
 	struct tap_queue queues[PORT_MAX_QUEUES];
 	unsigned offloads; /* as last set */
 	bool was_created;
+	bool is_refusal_known; /* of an interface that came in place of a deleted one */
 };
 
 static struct tap *tap_of(const struct port *p)
@@ -384,16 +385,21 @@ static bool tap_is_alive(void *arg)
 	return tap_dev_is_alive(tap->queues[0].fd);
 }
 
-/* Open the interface for every queue. Return: 0 or -errno after a log line. */
-static int tap_attach(struct tap *tap, bool may_create)
+static struct tap_dev_request tap_request(const struct tap *tap, bool may_create)
 {
-	struct tap_dev_request req = {
+	return (struct tap_dev_request){
 		.ifname = tap->cfg.ifname,
 		.bridge = tap->cfg.bridge,
 		.sndbuf = tap->cfg.sndbuf,
 		.may_create = may_create,
 		.n_queues = tap->port->n_queues,
 	};
+}
+
+/* Open the interface for every queue. Return: 0 or -errno after a log line. */
+static int tap_attach(struct tap *tap, bool may_create)
+{
+	struct tap_dev_request req = tap_request(tap, may_create);
 	int fds[PORT_MAX_QUEUES];
 	int err =
 		tap->cfg.fd >= 0 ? tap_dev_adopt(&req, tap->cfg.fd, fds) : tap_dev_open(&req, fds);
@@ -416,19 +422,30 @@ static void tap_on_gone(void *arg)
 	log_warnx("tap %s: the interface was deleted: frames from the guest are dropped until it "
 		  "is back%s",
 		  tap->cfg.ifname, tap->cfg.fd >= 0 ? " (restart with a new fd)" : "");
+	tap->is_refusal_known = false;
 	tap->host.park(tap->host.arg);
 	for (unsigned i = 0; i < tap->port->n_queues; i++)
 		tap_queue_detach_fd(&tap->queues[i]);
 	tap->host.unpark(tap->host.arg);
 }
 
+/* Something of the interface's name is there. Called at each change of any interface, so what is
+ * wrong with it is said once, and nobody is made to wait before it can be had. */
 static int tap_on_back(void *arg)
 {
 	struct tap *tap = arg;
-	int err;
+	struct tap_dev_request req = tap_request(tap, false);
+	int err = tap->cfg.fd >= 0 ? -ENODEV : tap_dev_try(&req);
 
-	if (tap->cfg.fd >= 0)
-		return -ENODEV;
+	if (err) {
+		if (!tap->is_refusal_known && tap->cfg.fd < 0)
+			log_warn(err,
+				 "tap %s: there is one of this name, but it cannot be had: "
+				 "delete it, or end the process that uses it",
+				 tap->cfg.ifname);
+		tap->is_refusal_known = true;
+		return err;
+	}
 	tap->host.park(tap->host.arg);
 	err = tap_attach(tap, false);
 	if (err == 0)

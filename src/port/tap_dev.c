@@ -196,6 +196,16 @@ static int settle(const struct tap_dev_request *req)
 	return err;
 }
 
+int tap_dev_try(const struct tap_dev_request *req)
+{
+	int fd = try_first(req);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 static void close_all(int *fds, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)

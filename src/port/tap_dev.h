@@ -27,7 +27,10 @@ struct tap_dev_request {
  */
 int tap_dev_open(struct tap_dev_request *req, int *fds);
 
-/* The same for one queue that somebody else has opened; `fd` is the caller's, fds[0] a copy of it. */
+/* Return: 0 when tap_dev_open() can have the interface now; else a negative errno, without a word. */
+int tap_dev_try(const struct tap_dev_request *req);
+
+/* As tap_dev_open(), for one queue that somebody else has opened; `fd` is the caller's, fds[0] a copy of it. */
 int tap_dev_adopt(struct tap_dev_request *req, int fd, int *fds);
 
 /* Return: whether the interface behind `fd` exists. */

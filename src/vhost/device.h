@@ -45,6 +45,7 @@ struct device_ops {
 	int (*ring_start)(void *arg, unsigned ring, const struct device_ring *r);
 	/*
 	 * Stop a ring: what is pending is signalled, nothing touches its memory after the return.
+	 * Also asked of one that has just stopped because it could not be translated again.
 	 * Return: the base to resume from, heads that reached the used ring counted only.
 	 */
 	uint16_t (*ring_stop)(void *arg, unsigned ring);

@@ -121,10 +121,10 @@ START_TEST(port_option_replaces_type_and_name)
 	struct config_overrides over = {.file = conf.path, .port = "tap:vm1"};
 	struct config cfg;
 
-	conf_write(&conf, "port { type = tap ifname = vm0 sndbuf = 9 }");
+	conf_write(&conf, "port { type = tap ifname = vm0 sndbuf = 2049 }");
 	ck_assert_int_eq(config_load(&cfg, &over), 0);
 	ck_assert_str_eq(cfg.port.ifname, "vm1");
-	ck_assert_uint_eq(cfg.port.sndbuf, 9);
+	ck_assert_uint_eq(cfg.port.sndbuf, 2049);
 
 	conf_write(&conf, "port { type = tap ifname = vm0 }");
 	over.port = "loopback";
@@ -222,7 +222,7 @@ static const struct {
 	 "port.type=tap port.ifname=vm0",
 	 {"", "br0", "abcdefghijklmno"},
 	 {"abcdefghijklmnop", "a/b", "a b"}},
-	{"port.sndbuf", "port.type=tap port.ifname=vm0", {"0", "2147483647"}, {"2147483648", "-1"}},
+	{"port.sndbuf", "port.type=tap port.ifname=vm0", {"0", "2048", "2147483647"}, {"2147483648", "2047", "-1"}},
 	{"port.fd", "port.type=tap", {"0", "2147483647"}, {"2147483648", "-1", "", "3 4", "stdin"}},
 	{"port.create", "port.type=tap port.ifname=vm0", {"true", "no"}, {"2", ""}},
 	{"port.source-size",
