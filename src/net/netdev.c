@@ -61,12 +61,24 @@ static void unpark_all(void *arg)
 		worker_unpark(&n->workers[i]);
 }
 
-/* Tell the port whether the guest can receive on the worker's pair. Parked. */
-static void tell_port(struct netdev *n, const struct worker *w)
+/*
+ * Tell the port on which pairs the guest receives, so that no flow ends in one on which it does not.
+ * While no pair receives at all, nothing changes: a guest that stops and goes on, or a frontend that
+ * connects again, finds the frames that wait for it where they are.
+ */
+static void steer_port(struct netdev *n)
 {
-	if (n->port.ops->enable_queue)
-		n->port.ops->enable_queue(&n->port, w->index,
-					  virtq_is_live(&w->pair.rx.vq) && w->pair.rx.is_enabled);
+	bool is_any_live = false;
+
+	if (!n->port.ops->enable_queue || n->n_pairs == 1)
+		return;
+	park_all(n);
+	for (unsigned i = 0; i < n->n_pairs; i++)
+		is_any_live |= virtq_is_live(&n->workers[i].pair.rx.vq) &&
+			       n->workers[i].pair.rx.is_enabled;
+	for (unsigned i = 0; i < n->n_pairs && is_any_live; i++)
+		n->port.ops->enable_queue(&n->port, i, n->workers[i].pair.rx.is_enabled);
+	unpark_all(n);
 }
 
 /* Complete what the port is done with, take back the rest: its memory may go away. Parked. */
@@ -108,7 +120,7 @@ static int ring_start(void *arg, unsigned ring, const struct device_ring *r)
 	else
 		w->pair.rx_is_starved = false;
 	err = queue_start(queue_of(n, ring), &setup, r->base);
-	tell_port(n, w);
+	steer_port(n);
 	worker_unpark(w);
 	return err;
 }
@@ -126,7 +138,7 @@ static uint16_t ring_stop(void *arg, unsigned ring)
 	if (is_tx(ring))
 		retire_tx(w);
 	base = queue_stop(queue_of(n, ring));
-	tell_port(n, w);
+	steer_port(n);
 	worker_unpark(w);
 	return base;
 }
@@ -144,7 +156,7 @@ static void ring_enable(void *arg, unsigned ring, bool is_enabled)
 	worker_park(w);
 	queue_call_pending(q);
 	q->is_enabled = is_enabled;
-	tell_port(n, w);
+	steer_port(n);
 	worker_unpark(w);
 }
 
@@ -246,8 +258,6 @@ int netdev_open(struct netdev **out, const struct netdev_config *cfg, struct ev_
 		netdev_close(n);
 		return err;
 	}
-	for (unsigned i = 0; i < cfg->n_pairs; i++)
-		tell_port(n, &n->workers[i]);
 	*out = n;
 	return 0;
 }

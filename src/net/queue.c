@@ -240,7 +240,7 @@ int queue_drain_kick(struct queue *q)
 	ssize_t len;
 
 	/* Another reader may have been faster. */
-	if (!is_ready(q->kick_fd, POLLIN | POLLHUP))
+	if (!is_ready(q->kick_fd, POLLIN | POLLHUP | POLLERR))
 		return 0;
 	len = read(q->kick_fd, &count, sizeof(count));
 	if (len == (ssize_t)sizeof(count)) {

@@ -38,6 +38,9 @@
 
 _Static_assert(SLOT_LEN <= SLOT_STRIDE, "a slot holds the largest frame");
 
+/* More than a tap's queue can be expected to hold: a sender must not keep us draining it. */
+#define MAX_DRAINED 10000
+
 /* From this length on a frame is worth a read of its own, straight into guest buffers. */
 #define LARGE_FRAME_LEN 16384
 
@@ -344,6 +347,22 @@ static void tap_queue_attach_fd(struct tap_queue *tq, int fd)
 	tap_io_init(&tq->io, fd, tap_dev_has_limit(fd));
 }
 
+/* The kernel purges a queue that is detached: keep what fits into the stash, count the rest. */
+static void tap_queue_drain(struct tap_queue *tq)
+{
+	unsigned n_lost = 0;
+
+	if (!tq->base.stats) /* not in use yet */
+		return;
+	if (tq->n_held == 0) {
+		tq->n_reads = STASH_SLOTS;
+		tap_read(tq, STASH_SLOTS);
+	}
+	while (n_lost < MAX_DRAINED && read(tq->fd, tq->bounce, FRAME_MAX_LEN) > 0)
+		n_lost++;
+	stat_add(tq->base.stats, STAT_rx_dropped, n_lost);
+}
+
 /* Have the kernel steer flows to the queue, or not, as the guest can receive on it. */
 static void tap_queue_steer(struct tap_queue *tq)
 {
@@ -352,10 +371,14 @@ static void tap_queue_steer(struct tap_queue *tq)
 
 	if (tq->fd < 0 || tq->is_detached == !is_wanted)
 		return;
+	if (!is_wanted)
+		tap_queue_drain(tq);
 	if (tap_dev_attach_queue(tq->fd, is_wanted) != 0)
 		return;
 	tq->is_detached = !is_wanted;
-	tq->base.fd = is_wanted ? tq->fd : -1;
+	/* A detached queue cannot send either; the first one's fd can, from any thread. */
+	tq->io.fd = is_wanted ? tq->fd : tap_of(tq->base.port)->queues[0].fd;
+	tq->base.fd = tq->io.fd;
 }
 
 static void tap_enable_queue(struct port *p, unsigned i, bool is_enabled)
