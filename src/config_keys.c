@@ -184,10 +184,11 @@ static bool is_control(char c)
 	return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* The kernel's own rule for the names of interfaces. */
+/* The kernel's own rule for the names of interfaces, without '%': it would take "vm%d" for a
+ * template, and find a number for it. */
 static bool is_ifname_char(char c)
 {
-	return !is_control(c) && !strchr("/: \xa0", c);
+	return !is_control(c) && !strchr("/:% \xa0", c);
 }
 
 static int parse_ifname(const struct config_key *key, const char *text, void *field)

@@ -64,7 +64,11 @@ static void start_janitor(struct daemon *d)
 		close_range(1, ~0U, 0);
 		while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
 			;
-		remove_folder(d->dir);
+		/* The daemon may still be dying, and making its sockets. */
+		for (int i = 0; i < 100 && access(d->dir, F_OK) == 0; i++) {
+			remove_folder(d->dir);
+			wait_pause_us(10000);
+		}
 		_exit(0);
 	}
 	close(life[0]);

@@ -242,7 +242,7 @@ void nic_recv(struct nic *n, unsigned pair, struct nic_frame *f, unsigned ms)
 
 void nic_expect_nothing(struct nic *n, unsigned pair)
 {
-	wait_pause_us(wait_scaled_ms(WAIT_QUIET_MS) * 1000);
+	wait_pause_us(WAIT_QUIET_MS * 1000);
 	expect_eq(driver_n_used(nic_rx(n, pair)), 0);
 }
 

@@ -60,6 +60,7 @@ need_programs()
 }
 
 # A buffer that the guest takes from one queue and gives to another looks like a race of two workers.
+# shellcheck disable=SC2034 # for the tests
 TSAN_IS_BLIND="ThreadSanitizer does not see how the guest orders its queues"
 
 # Whether the daemon under test was built with ThreadSanitizer.

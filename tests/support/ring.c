@@ -13,7 +13,7 @@
 struct ring_shape ring_shape(int i)
 {
 	static const uint32_t sizes[] = {2, 4, 256, 32768};
-	static const uint16_t bases[] = {0, 65530};
+	static const uint16_t bases[] = {65530, 0};
 
 	return (struct ring_shape){
 		.is_indirect = i & RING_SHAPE_INDIRECT,

@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -175,7 +176,7 @@ END_TEST
 struct flood {
 	pthread_t thread;
 	void (*step)(unsigned round);
-	bool is_over;
+	bool is_running, is_over;
 	unsigned n_rounds;
 };
 
@@ -190,16 +191,22 @@ static void *run_flood(void *arg)
 	return NULL;
 }
 
-static void start_flood(struct flood *f, void (*step)(unsigned))
+static struct flood flood;
+
+static void start_flood(void (*step)(unsigned))
 {
-	*f = (struct flood){.step = step};
-	expect_eq(pthread_create(&f->thread, NULL, run_flood, f), 0);
+	flood = (struct flood){.step = step, .is_running = true};
+	expect_eq(pthread_create(&flood.thread, NULL, run_flood, &flood), 0);
 }
 
-static void end_flood(struct flood *f)
+/* Also the teardown of a test that has failed: the guest's memory goes away next. */
+static void end_flood(void)
 {
-	__atomic_store_n(&f->is_over, true, __ATOMIC_RELAXED);
-	pthread_join(f->thread, NULL);
+	if (!flood.is_running)
+		return;
+	__atomic_store_n(&flood.is_over, true, __ATOMIC_RELAXED);
+	pthread_join(flood.thread, NULL);
+	flood.is_running = false;
 }
 
 /* Fill pair 0's transmit ring with chains that are too short. */
@@ -218,10 +225,9 @@ static void send_malformed(unsigned round)
 
 START_TEST(flood_of_malformed_chains_does_not_starve_another_queue)
 {
-	struct flood flood;
 
 	start_two_pairs();
-	start_flood(&flood, send_malformed);
+	start_flood(send_malformed);
 	for (uint32_t i = 0; i < 200; i++) {
 		char data[FRAME_LEN];
 
@@ -230,7 +236,7 @@ START_TEST(flood_of_malformed_chains_does_not_starve_another_queue)
 		nic_recv(&nic, 1, &frame, 1000);
 		nic_check_frame(&frame, FRAME_LEN, i);
 	}
-	end_flood(&flood);
+	end_flood();
 	expect_gt(daemon_counter(dut, 0, "tx_malformed"), 1000);
 	/* Nor is it a flood of log lines. */
 	expect_lt(daemon_log_count(dut, "\n"), 10);
@@ -248,14 +254,70 @@ static void kick_pair_0(unsigned round)
 
 START_TEST(flood_of_kicks_does_not_starve_another_queue)
 {
-	struct flood flood;
 
 	start_two_pairs();
-	start_flood(&flood, kick_pair_0);
+	start_flood(kick_pair_0);
 	for (uint32_t i = 0; i < 200; i++)
 		nic_ping(&nic, 1, FRAME_LEN, i);
 	expect_eq(frontend_ack_u64(&nic.fe, VHOST_USER_SET_FEATURES, nic.fe.features), 0);
-	end_flood(&flood);
+	end_flood();
+}
+END_TEST
+
+/* ---- rings that never run dry ---- */
+
+/* Make every head of a ring a chain that loops through the whole table, and offer them all. */
+static void offer_loops(struct driver_ring *r)
+{
+	for (uint32_t i = 0; i < r->size; i++) {
+		r->desc[i] = (struct vring_desc){
+			.addr = htole64(nic.guest.regions[0].gpa),
+			.len = htole32(1),
+			.flags = htole16(VRING_DESC_F_NEXT |
+					 (r->index == 0 ? VRING_DESC_F_WRITE : 0)),
+			.next = htole16((uint16_t)((i + 1) % r->size)),
+		};
+		driver_add_raw(r, (uint16_t)i);
+	}
+	driver_publish(r);
+	driver_kick_always(r);
+}
+
+static struct driver_ring *refilled;
+
+/* Offer each head again as soon as it comes back. */
+static void refill(unsigned round)
+{
+	uint16_t used = le16toh(__atomic_load_n(&refilled->used->idx, __ATOMIC_ACQUIRE));
+
+	(void)round;
+	__atomic_store_n(&refilled->avail->idx, htole16((uint16_t)(used + refilled->size)),
+			 __ATOMIC_RELEASE);
+}
+
+/* Ring 0, 1, and the control queue; a port with frames without end. */
+START_TEST(bad_chains_without_end_do_not_hold_up_the_control_thread)
+{
+	static const struct guest_layout layout = {.region_size = 64 << 20};
+
+	system_start("--port=null", "--set", "port.source-size=64");
+	system_connect(&(struct nic_options){.layout = &layout, .wants_acks = true});
+	refilled = &nic.rings[_i];
+	frontend_get_vring_base(&nic.fe, (unsigned)_i);
+	driver_fini(refilled);
+	driver_init(refilled, &nic.guest, (unsigned)_i, 32768, 0, nic.features);
+	frontend_set_vring_enable(&nic.fe, (unsigned)_i, true);
+	offer_loops(refilled);
+	start_flood(refill);
+	driver_send_setup(refilled, &nic.fe);
+	for (int i = 0; i < 20; i++) {
+		frontend_set_features(&nic.fe, nic.fe.features);
+		frontend_get_vring_base(&nic.fe, _i == 0 ? 1 : 0);
+		daemon_counter(dut, 0, "ring_errors");
+	}
+	kill(dut->pid, SIGTERM);
+	expect_eq(daemon_wait_exit(dut, 2000), 0);
+	end_flood();
 }
 END_TEST
 
@@ -288,10 +350,9 @@ START_TEST(fields_that_change_while_they_are_read_do_no_harm)
 	unsigned n = wait_repeats("rounds against a flipping thread", 20000, 1000000);
 	struct driver_ring *r = nic_tx(&nic, 0);
 	struct driver_used u;
-	struct flood flood;
 
 	start_two_pairs();
-	start_flood(&flood, flip_fields);
+	start_flood(flip_fields);
 	for (unsigned i = 0; i < n; i++) {
 		if ((uint16_t)(r->avail_idx - r->last_used) < r->size)
 			driver_add_raw(r, (uint16_t)(i % r->size));
@@ -299,7 +360,7 @@ START_TEST(fields_that_change_while_they_are_read_do_no_harm)
 		while (driver_take(r, &u))
 			expect_eq(u.len, 0);
 	}
-	end_flood(&flood);
+	end_flood();
 	nic_ping(&nic, 1, FRAME_LEN, 1);
 	expect_eq(daemon_counter(dut, 0, "ring_errors"), 0);
 }
@@ -364,12 +425,14 @@ END_TEST
 
 static void add_all(TCase *tc)
 {
+	tcase_add_checked_fixture(tc, NULL, end_flood);
 	tcase_add_loop_test(tc, ruined_ring_stops_alone_and_says_so_once, 0, 2 * N_RUINS);
 	tcase_add_test(tc, broken_ring_survives_what_a_frontend_sends_next);
 	tcase_add_test(tc, used_ring_is_never_read_back);
 	tcase_add_test(tc, indices_that_cannot_be_are_refused_at_the_start);
 	tcase_add_test(tc, flood_of_malformed_chains_does_not_starve_another_queue);
 	tcase_add_test(tc, flood_of_kicks_does_not_starve_another_queue);
+	tcase_add_loop_test(tc, bad_chains_without_end_do_not_hold_up_the_control_thread, 0, 3);
 	tcase_add_test(tc, fields_that_change_while_they_are_read_do_no_harm);
 	tcase_add_test(tc, random_rings_do_no_harm);
 	tcase_add_test(tc, guest_memory_that_shrinks_ends_the_connection_only);

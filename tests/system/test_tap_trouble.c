@@ -7,6 +7,7 @@
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@
  * A tap is full while frames that were written to it are still in the kernel: the way out of its
  * bridge is a slow one.
  */
-static int start_behind_slow_bridge(const char *rate)
+static int start_behind_slow_bridge(const char *rate, const char *sndbuf)
 {
 	char command[200];
 	int out;
@@ -29,7 +30,7 @@ static int start_behind_slow_bridge(const char *rate)
 		 "ip link set out0 master br0 up",
 		 rate);
 	netns_run(&tapnet.ns, command);
-	tapnet_start("--set", "port.sndbuf=4096", "--set", "port.bridge=br0");
+	tapnet_start("--set", sndbuf, "--set", "port.bridge=br0");
 	tapnet.packet = out;
 	system_connect(NULL);
 	return out;
@@ -53,7 +54,7 @@ START_TEST(full_tap_delays_frames_and_loses_none)
 	const unsigned n = 2000;
 	char data[1000];
 	uint32_t sent = 0;
-	int out = start_behind_slow_bridge("40mbit");
+	int out = start_behind_slow_bridge("40mbit", "port.sndbuf=4096");
 
 	for (uint32_t received = 0; received < n; received++) {
 		nic_reap(&nic, 0);
@@ -73,9 +74,42 @@ START_TEST(full_tap_delays_frames_and_loses_none)
 }
 END_TEST
 
+static bool is_refused(const char *setting)
+{
+	struct daemon_result r =
+		daemon_run(dut, &(struct daemon_options){.has_no_socket = true,
+							 .args = {"--port=tap:" TAP, "--set",
+								  setting, "--check-config"}});
+	bool is = r.code == 2;
+
+	daemon_result_free(&r);
+	return is;
+}
+
+START_TEST(send_buffer_that_is_accepted_is_large_enough)
+{
+	const unsigned sizes[] = {1, 5, 64, 1024, 2048};
+	char setting[32], data[1000];
+	int out;
+
+	snprintf(setting, sizeof(setting), "port.sndbuf=%u", sizes[_i]);
+	if (is_refused(setting))
+		return;
+	out = start_behind_slow_bridge("40mbit", setting);
+	for (uint32_t i = 0; i < 100; i++) {
+		nic_make_frame(data, sizeof(data), i);
+		nic_queue(&nic, 0, NULL, data, sizeof(data));
+	}
+	driver_kick(nic_tx(&nic, 0));
+	for (uint32_t i = 0; i < 100; i++)
+		expect_out_of_bridge(out, sizeof(data), i);
+	nic_wait_sent(&nic, 0, WAIT_LONG_MS);
+}
+END_TEST
+
 START_TEST(full_tap_is_waited_for_without_spinning)
 {
-	int out = start_behind_slow_bridge("200kbit");
+	int out = start_behind_slow_bridge("200kbit", "port.sndbuf=4096");
 	uint64_t before, n_eagain;
 	char data[1000];
 
@@ -166,6 +200,67 @@ START_TEST(deleted_tap_is_used_again_when_it_is_back)
 }
 END_TEST
 
+START_TEST(name_that_another_kind_of_interface_takes_is_said_once)
+{
+	unsigned n_lines;
+	uint64_t start;
+
+	netns_make_tap(&tapnet.ns, TAP, 1);
+	netns_set_link_up(&tapnet.ns, TAP, true);
+	tapnet_start(NULL);
+	system_connect(NULL);
+	nic_post(&nic, 0, 64, 2048);
+	netns_delete_link(&tapnet.ns, TAP);
+	wait_until(daemon_log_count(dut, "deleted") == 1, WAIT_LONG_MS);
+	netns_run(&tapnet.ns, "ip link add " TAP " type bridge");
+	wait_pause_us(50000);
+	n_lines = daemon_log_count(dut, "\n");
+	for (int i = 0; i < 10; i++) {
+		netns_set_link_up(&tapnet.ns, "lo", i % 2);
+		netns_set_link_up(&tapnet.ns, TAP, i % 2);
+		start = wait_now_ns();
+		frontend_sync(&nic.fe);
+		expect_lt(wait_now_ns() - start, wait_scaled_ms(200) * 1000000ULL);
+	}
+	expect_le(daemon_log_count(dut, "\n"), n_lines + 1);
+	netns_delete_link(&tapnet.ns, TAP);
+	netns_make_tap(&tapnet.ns, TAP, 1);
+	netns_set_link_up(&tapnet.ns, TAP, true);
+	tapnet_listen(false);
+	wait_until(daemon_log_count(dut, "is back, and in use") == 1, WAIT_LONG_MS);
+	tapnet_check_both_ways(1);
+}
+END_TEST
+
+START_TEST(name_that_another_process_takes_is_waited_for)
+{
+	uint64_t start;
+	int fd;
+
+	netns_make_tap(&tapnet.ns, TAP, 1);
+	tapnet_start(NULL);
+	system_connect(NULL);
+	nic_post(&nic, 0, 64, 2048);
+	netns_delete_link(&tapnet.ns, TAP);
+	wait_until(daemon_log_count(dut, "deleted") == 1, WAIT_LONG_MS);
+	fd = netns_open_tap(&tapnet.ns, TAP, IFF_NO_PI | IFF_VNET_HDR);
+	for (int i = 0; i < 6; i++) {
+		netns_set_link_up(&tapnet.ns, TAP, i % 2);
+		start = wait_now_ns();
+		frontend_sync(&nic.fe);
+		expect_lt(wait_now_ns() - start, wait_scaled_ms(200) * 1000000ULL);
+	}
+	expect_lt(daemon_log_count(dut, "\n"), 10);
+	/* It stays when the other one lets go of it; the next change of any link tells. */
+	expect_eq(ioctl(fd, TUNSETPERSIST, 1), 0);
+	close(fd);
+	netns_set_link_up(&tapnet.ns, TAP, true);
+	tapnet_listen(false);
+	wait_until(daemon_log_count(dut, "is back, and in use") == 1, WAIT_LONG_MS);
+	tapnet_check_both_ways(1);
+}
+END_TEST
+
 START_TEST(daemon_ends_well_without_its_tap)
 {
 	netns_make_tap(&tapnet.ns, TAP, 1);
@@ -180,9 +275,12 @@ static void add_all(TCase *tc)
 {
 	tapnet_add_fixture(tc);
 	tcase_add_test(tc, full_tap_delays_frames_and_loses_none);
+	tcase_add_loop_test(tc, send_buffer_that_is_accepted_is_large_enough, 0, 5);
 	tcase_add_test(tc, full_tap_is_waited_for_without_spinning);
 	tcase_add_test(tc, tap_that_is_down_drops_and_resumes);
 	tcase_add_loop_test(tc, deleted_tap_is_used_again_when_it_is_back, 0, 2);
+	tcase_add_test(tc, name_that_another_kind_of_interface_takes_is_said_once);
+	tcase_add_test(tc, name_that_another_process_takes_is_waited_for);
 	tcase_add_test(tc, daemon_ends_well_without_its_tap);
 }
 

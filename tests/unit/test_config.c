@@ -217,7 +217,7 @@ static const struct {
 	{"port.ifname",
 	 "port.type=tap",
 	 {"a", "vm0.100", "abcdefghijklmno"},
-	 {"", "abcdefghijklmnop", "a/b", "a b", "a\tb", "a\n", ".", "..", "a:b"}},
+	 {"", "abcdefghijklmnop", "a/b", "a b", "a\tb", "a\n", ".", "..", "a:b", "vm%d"}},
 	{"port.bridge",
 	 "port.type=tap port.ifname=vm0",
 	 {"", "br0", "abcdefghijklmno"},

@@ -183,6 +183,22 @@ START_TEST(all_that_are_offered_are_answered_at_once_in_order)
 }
 END_TEST
 
+/* So many that the loop's other watches get their turn in between. */
+START_TEST(many_commands_are_all_answered_by_one_kick)
+{
+	unsigned n = 100;
+
+	start(16 + _i);
+	for (unsigned i = 0; i < n; i++)
+		offer(commands[0].cmd, 2, 8, true);
+	serve();
+	for (unsigned i = 0; i < 3; i++)
+		run_loop();
+	for (unsigned i = 0; i < n; i++)
+		expect_eq(take(), 1);
+}
+END_TEST
+
 START_TEST(a_command_without_room_for_the_answer_comes_back_empty)
 {
 	struct driver_seg bad = {.gpa = 8, .len = 2};
@@ -318,6 +334,7 @@ static void add_commands(TCase *tc)
 {
 	tcase_add_loop_test(tc, commands_are_answered_whatever_their_layout, 0, 8);
 	add_for_small_shapes(tc, all_that_are_offered_are_answered_at_once_in_order);
+	tcase_add_loop_test(tc, many_commands_are_all_answered_by_one_kick, 0, 8);
 	add_for_small_shapes(tc, a_command_without_room_for_the_answer_comes_back_empty);
 	add_for_small_shapes(tc, room_for_an_answer_without_a_command_is_an_error);
 }

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "support/device_fixture.h"
 #include "support/suite.h"
+#include "support/wait.h"
 
 #define V1   BIT_ULL(VIRTIO_F_VERSION_1)
 #define PF   BIT_ULL(VHOST_USER_F_PROTOCOL_FEATURES)
@@ -384,10 +385,12 @@ START_TEST(a_table_has_up_to_eight_regions_and_may_come_with_empty_places)
 }
 END_TEST
 
-START_TEST(a_thousand_tables_leak_nothing)
+START_TEST(many_tables_leak_nothing)
 {
+	unsigned n = wait_repeats("tables", 200, 1000);
+
 	dx_start(0);
-	for (unsigned i = 0; i < 1000; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		expect_eq(dx_send_mem(1 + i % 8), 0);
 		dx_forget();
 	}
@@ -562,7 +565,7 @@ static void add_running(TCase *tc)
 	tcase_add_test(tc, a_ring_that_the_new_table_does_not_hold_stops_and_the_others_go_on);
 	tcase_add_test(tc, a_bad_table_leaves_all_of_the_old_one);
 	tcase_add_test(tc, a_table_has_up_to_eight_regions_and_may_come_with_empty_places);
-	tcase_add_test(tc, a_thousand_tables_leak_nothing);
+	tcase_add_test(tc, many_tables_leak_nothing);
 }
 
 static void add_ends(TCase *tc)

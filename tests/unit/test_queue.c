@@ -325,7 +325,7 @@ END_TEST
 /* A daemon before this one may have died between a used index and its call. */
 START_TEST(a_start_calls_in_case_that_the_last_call_was_lost)
 {
-	struct ring_shape shape = ring_shape(_i | 4);
+	struct ring_shape shape = ring_shape(_i & ~RING_SHAPE_AT_ZERO);
 
 	ring_init(&ring, &guest, &shape, 0);
 	expect_ne(shape.base, 0);
@@ -410,6 +410,10 @@ START_TEST(a_full_call_fd_never_blocks)
 	expect_eq(write(fd, &full, sizeof(full)), sizeof(full));
 	call_often(dup(fd));
 	expect(fds_is_nonblocking(fd));
+	/* Its owner can take that back at any time. */
+	expect_eq(fcntl(fd, F_SETFL, 0), 0);
+	driver_calls_on(&ring.drv);
+	pass(1);
 	close(fd);
 }
 END_TEST
@@ -514,6 +518,29 @@ START_TEST(a_kick_fd_at_its_end_must_not_be_waited_for)
 }
 END_TEST
 
+/* Such an fd is never readable and always active: waiting for it would have a worker spin. */
+START_TEST(a_kick_fd_that_knows_errors_only_must_not_be_waited_for)
+{
+	int fds[2];
+
+	expect_eq(pipe2(fds, O_CLOEXEC), 0);
+	close(fds[0]);
+	expect_eq(queue_set_kick_fd(&q, fds[1]), 0);
+	expect_eq(queue_drain_kick(&q), -ENOTSUP);
+}
+END_TEST
+
+START_TEST(a_kick_fd_that_its_owner_makes_blocking_never_blocks)
+{
+	int fd = make_eventfd();
+
+	expect_eq(queue_set_kick_fd(&q, fd), 0);
+	expect_eq(fcntl(fd, F_SETFL, 0), 0);
+	expect_eq(queue_drain_kick(&q), 0);
+	expect_eq(counter(STAT_kicks), 0);
+}
+END_TEST
+
 START_TEST(fini_closes_all_and_once)
 {
 	unsigned n_fds = fds_count();
@@ -614,6 +641,8 @@ static void add_fds(TCase *tc)
 	tcase_add_test(tc, a_kick_fd_is_replaced_and_taken_away);
 	tcase_add_test(tc, kicks_are_read_until_there_are_none);
 	tcase_add_test(tc, a_kick_fd_at_its_end_must_not_be_waited_for);
+	tcase_add_test(tc, a_kick_fd_that_knows_errors_only_must_not_be_waited_for);
+	tcase_add_test(tc, a_kick_fd_that_its_owner_makes_blocking_never_blocks);
 	tcase_add_test(tc, fini_closes_all_and_once);
 }
 

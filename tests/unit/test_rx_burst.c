@@ -383,6 +383,36 @@ START_TEST(a_bad_chain_comes_back_empty_and_costs_no_frame)
 }
 END_TEST
 
+/* A guest could refill them as fast as they come back. */
+START_TEST(a_burst_gives_back_some_bad_chains_and_the_next_one_goes_on)
+{
+	unsigned n_bursts = 0;
+
+	bursts_start(BIG_RING + _i, MERGEABLE);
+	bx.pair->params.batch = 4;
+	for (unsigned i = 0; i < 100; i++)
+		offer_unmapped();
+	push(60, 1);
+	while (driver_n_used(&bx.rx.drv) < 100) {
+		uint16_t before = driver_n_used(&bx.rx.drv);
+
+		/* The last one finds out that there are no more. */
+		expect(turn(bx.pair) || driver_n_used(&bx.rx.drv) == 100);
+		expect_le(driver_n_used(&bx.rx.drv) - before, 5);
+		n_bursts++;
+	}
+	expect_ge(n_bursts, 20);
+	while (turn(bx.pair))
+		;
+	expect(bx.pair->rx_is_starved);
+	for (unsigned i = 0; i < 100; i++)
+		bursts_receive_empty();
+	bursts_offer(100, 1);
+	expect(turn(bx.pair));
+	bursts_receive(60, 1);
+}
+END_TEST
+
 /* Buffers of one frame follow one another, and used ones keep their order. */
 START_TEST(a_bad_chain_amid_a_frame_comes_back_empty_with_those_before_it)
 {
@@ -578,6 +608,7 @@ static void add_waits(TCase *tc)
 static void add_faults(TCase *tc)
 {
 	add_for_small_shapes(tc, a_bad_chain_comes_back_empty_and_costs_no_frame);
+	tcase_add_loop_test(tc, a_burst_gives_back_some_bad_chains_and_the_next_one_goes_on, 0, 8);
 	tcase_add_loop_test(tc, a_bad_chain_amid_a_frame_comes_back_empty_with_those_before_it, 0,
 			    8);
 	tcase_add_loop_test(tc, a_chain_that_cannot_hold_the_header_comes_back_empty, 0, 16);

@@ -258,6 +258,7 @@ START_TEST(frames_of_a_ring_that_is_not_enabled_are_discarded)
 	bursts_take_sent_n(2);
 	expect_eq(bx.fake.n_taken, 0);
 	expect_eq(bursts_stat(STAT_tx_dropped), 2);
+	expect_eq(bursts_stat(STAT_tx_malformed), 0);
 	expect_eq(bursts_stat(STAT_tx_packets), 0);
 	bx.pair->tx.is_enabled = true;
 	send_frame(61, 2);
