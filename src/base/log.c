@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,6 +42,13 @@ const char *log_level_name(enum log_level level)
 	return levels[level].name;
 }
 
+static bool can_write(int fd)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+
+	return poll(&pfd, 1, 0) == 1 && (pfd.revents & POLLOUT);
+}
+
 LOG_PRINTF(3, 0) static void log_line(enum log_level level, int err, const char *fmt, va_list args)
 {
 	char line[1024];
@@ -70,8 +78,9 @@ LOG_PRINTF(3, 0) static void log_line(enum log_level level, int err, const char 
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';
 	line[len++] = '\n';
-	/* One write keeps lines of several threads apart; a lost log line has nobody to tell. */
-	ssize_t ignored = write(STDERR_FILENO, line, len);
+	/* One write keeps lines of several threads apart; a lost log line has nobody to tell, and a
+	 * reader that has stopped to read must not stop us. */
+	ssize_t ignored = can_write(STDERR_FILENO) ? write(STDERR_FILENO, line, len) : 0;
 
 	(void)ignored;
 }
