@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -119,10 +120,24 @@ static void watch_signal(struct daemon *d, ev_signal *watch, int signo,
 
 /* ---- start and stop ---- */
 
+/* Sixteen pairs need more fds than a shell's default may leave. */
+static void raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		log_warn(errno, "cannot raise the limit of open files to %llu",
+			 (unsigned long long)limit.rlim_max);
+}
+
 static int start_loop(struct daemon *d)
 {
 	int err;
 
+	raise_fd_limit();
 	d->loop = ev_default_loop(EVFLAG_AUTO | EVFLAG_NOENV);
 	d->memory_lost_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (!d->loop || d->memory_lost_fd < 0) {
