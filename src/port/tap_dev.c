@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/if_bridge.h>
 #include <linux/if_tun.h>
 #include <linux/sockios.h>
 #include <linux/virtio_net.h>
@@ -21,6 +22,7 @@
 #define TUN_DEVICE	 "/dev/net/tun"
 #define BUSY_RETRY_NS	 20000000 /* 20 ms, for half a second at most */
 #define MAX_BUSY_RETRIES 25
+#define MAX_BRIDGE_PORTS 1024 /* the kernel's limit */
 
 static void copy_name(char to[IFNAMSIZ], const char *from)
 {
@@ -62,23 +64,34 @@ static int set_up(const char *ifname)
 	return netdev_ioctl(SIOCSIFFLAGS, &ifr);
 }
 
+/* Return: whether the interface is a port of the bridge. */
+static bool is_in_bridge(const char *bridge, int ifindex)
+{
+	int ports[MAX_BRIDGE_PORTS] = {0};
+	unsigned long args[] = {BRCTL_GET_PORT_LIST, (unsigned long)ports, MAX_BRIDGE_PORTS, 0};
+	struct ifreq ifr = {0};
+
+	copy_name(ifr.ifr_name, bridge);
+	ifr.ifr_data = (void *)args;
+	if (netdev_ioctl(SIOCDEVPRIVATE, &ifr) < 0)
+		return false;
+	for (size_t i = 0; i < array_size(ports); i++)
+		if (ports[i] == ifindex)
+			return true;
+	return false;
+}
+
 static int add_to_bridge(const char *bridge, const char *ifname)
 {
 	struct ifreq ifr = {0};
-	char path[128];
-	char link[256];
-	ssize_t len;
+	int ifindex = (int)if_nametoindex(ifname);
+	int err;
 
-	snprintf(path, sizeof(path), "/sys/class/net/%s/master", ifname);
-	len = readlink(path, link, sizeof(link) - 1);
-	if (len > 0) {
-		link[len] = '\0';
-		/* In a bridge already: ours, or one that somebody chose. */
-		return strcmp(strrchr(link, '/') + 1, bridge) == 0 ? 0 : -EBUSY;
-	}
 	copy_name(ifr.ifr_name, bridge);
-	ifr.ifr_ifindex = (int)if_nametoindex(ifname);
-	return netdev_ioctl(SIOCBRADDIF, &ifr);
+	ifr.ifr_ifindex = ifindex;
+	err = netdev_ioctl(SIOCBRADDIF, &ifr);
+	/* In a bridge already: this one, or one that somebody chose. */
+	return err == -EBUSY && is_in_bridge(bridge, ifindex) ? 0 : err;
 }
 
 /* What a refused TUNSETIFF means, for the person who must act. */
