@@ -158,10 +158,9 @@ int queue_start(struct queue *q, const struct virtq_setup *setup, uint16_t base)
 	q->features = setup->features;
 	q->hdr_len = vnet_hdr_len(setup->features);
 	q->was_reported = false;
-	q->is_call_owed = false;
 	moder_clear(&q->moder);
 	/* A daemon before this one may have been killed between a used index and its call. */
-	if (q->vq.used_idx != 0) {
+	if (q->vq.used_idx != 0 || q->is_call_owed) {
 		notify(q->call_fd);
 		q->is_call_owed = q->call_fd < 0;
 	}
@@ -172,6 +171,7 @@ uint16_t queue_stop(struct queue *q)
 {
 	flush(q);
 	moder_clear(&q->moder);
+	q->is_call_owed = false;
 	return virtq_stop(&q->vq);
 }
 
