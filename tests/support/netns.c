@@ -157,6 +157,20 @@ void netns_set_link_up(const struct netns *ns, const char *name, bool is_up)
 	expect_eq(link_ioctl(ns, SIOCSIFFLAGS, &ifr), 0);
 }
 
+static bool is_running(const struct netns *ns, const char *name)
+{
+	struct ifreq ifr = request_of(name);
+
+	return link_ioctl(ns, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & IFF_RUNNING);
+}
+
+void netns_wait_running(const struct netns *ns, const char *name)
+{
+	wait_until(is_running(ns, name), WAIT_LONG_MS);
+	/* The flag is set before all is done; a change of the link waits for the rest. */
+	netns_set_link_up(ns, name, true);
+}
+
 void netns_set_mtu(const struct netns *ns, const char *name, int mtu)
 {
 	struct ifreq ifr = request_of(name);

@@ -31,6 +31,10 @@ void netns_make_tap(const struct netns *ns, const char *name, unsigned n_queues)
 
 bool netns_link_exists(const struct netns *ns, const char *name);
 void netns_set_link_up(const struct netns *ns, const char *name, bool is_up);
+/* Wait until an interface that is up carries frames: a tap's carrier comes with its first user, and
+ * what is sent before the kernel has dealt with that, a little later, is dropped. */
+void netns_wait_running(const struct netns *ns, const char *name);
+
 void netns_set_mtu(const struct netns *ns, const char *name, int mtu);
 void netns_delete_link(const struct netns *ns, const char *name);
 

