@@ -42,8 +42,9 @@ iperf_guest()
 {
 	local deadline=$(($(now_us) + 10000000))
 	until iperf_once "$@"; do
-		# A server whose last client was killed needs a moment to notice, or to start again.
-		file_has "$WORK/iperf.json" 'server is busy\|Connection refused' &&
+		# A server whose last client was killed needs a moment to notice, and to start again; it resets
+		# who has come in between.
+		file_has "$WORK/iperf.json" 'server is busy\|Connection refused\|Connection reset' &&
 			(($(now_us) < deadline)) || return 1
 		sleep 0.2
 	done
