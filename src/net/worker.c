@@ -149,16 +149,14 @@ static void stay_parked(struct worker *w)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static bool is_window_open(const struct worker *w, uint64_t last_work_ns)
+static bool is_window_open(struct worker *w)
 {
-	return w->pair.params.poll_usecs > 0 &&
-	       clock_now_ns() - last_work_ns < w->pair.params.poll_usecs * NS_PER_US;
+	return window_is_open(&w->window, w->pair.params.poll_usecs * NS_PER_US, clock_now_ns());
 }
 
 static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
-	uint64_t last_work_ns = 0;
 	char name[16];
 
 	snprintf(name, sizeof(name), "worker%u", w->index);
@@ -173,12 +171,10 @@ static void *worker_main(void *arg)
 		}
 		if (unlikely(w->pair.port->tx_full && w->pair.port->fd >= 0))
 			look_at_full_port(w);
-		if (turn(&w->pair)) {
-			if (w->pair.params.poll_usecs > 0)
-				last_work_ns = clock_now_ns();
-		} else if (!is_window_open(w, last_work_ns)) {
+		if (turn(&w->pair))
+			window_note_work(&w->window);
+		else if (!is_window_open(w))
 			rest(w);
-		}
 	}
 }
 

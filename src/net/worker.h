@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A worker: the thread that serves one queue pair. It takes turns (turn.h) while there is work,
- * looks on for the poll window, and then sleeps in its event loop until a kick, the port, the
+ * looks on for a window (window.h), and then sleeps in its event loop until a kick, the port, the
  * coalescing timer or the control thread wakes it.
  *
  * Before it sleeps it arms only what can end the wait: kicks of a queue that has been worked off,
@@ -19,9 +19,11 @@
 #include <stdbool.h>
 
 #include "net/pair.h"
+#include "net/window.h"
 
 struct worker {
 	struct pair pair;
+	struct window window;
 
 	/* the thread and its loop */
 	unsigned index;
