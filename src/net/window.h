@@ -3,8 +3,9 @@
  * How long a worker goes on looking for work before it sleeps: as long as `poll { usecs }` says,
  * and in any case for a moment, unless that has not paid of late. Sleeping and being woken costs
  * the worker some microseconds, and the guest a kick; a guest that is about to send its next burst
- * is better waited for. Each time that the moment brings nothing, twice as many sleeps follow
- * without one, so an idle or slow guest costs next to nothing.
+ * is better waited for. Moments that brought work earn credit, and with it longer ones; those that
+ * brought none cost four times as much. Without credit, twice as many sleeps follow each vain moment
+ * without one as did before, so an idle or slow guest costs next to nothing.
  *
  * Pure arithmetic: the time is passed in. Owned by the worker's thread.
  */
@@ -18,12 +19,16 @@ struct window {
 	uint64_t since_ns; /* of the first look that found nothing; 0: the last one found work */
 	uint64_t until_ns;
 	bool is_trial;	  /* this window holds the moment that must pay */
-	uint32_t n_skips; /* sleeps without a trial after the next that fails, less one; 2^k - 1 */
+	uint32_t credit;  /* 0..WINDOW_MAX_CREDIT */
+	uint32_t n_skips; /* sleeps without a trial that the last vain one led to; 2^k - 1 */
 	uint32_t n_left;  /* sleeps until the next trial */
 };
 
-/* The moment, in ns; and the most sleeps without one. */
-#define WINDOW_TRIAL_NS	 5000
+/* The moment without credit, in ns; as much again for each four of credit. */
+#define WINDOW_TRIAL_NS	  5000
+#define WINDOW_MAX_CREDIT 16
+#define WINDOW_LOSS	  4
+/* The most sleeps without a moment. */
 #define WINDOW_MAX_SKIPS 63
 
 /* A look found work. */

@@ -50,7 +50,16 @@ START_TEST(moment_that_does_not_pay_becomes_rare)
 }
 END_TEST
 
-START_TEST(moment_that_pays_is_taken_each_time)
+/* Have `n` moments bring work at once. */
+static void look_and_find(struct window *w, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		expect(window_is_open(w, 0, NOW));
+		window_note_work(w);
+	}
+}
+
+START_TEST(moment_that_pays_again_is_taken_each_time)
 {
 	struct window w = {0};
 
@@ -59,10 +68,19 @@ START_TEST(moment_that_pays_is_taken_each_time)
 	while (!window_is_open(&w, 0, NOW))
 		continue;
 	window_note_work(&w);
-	for (int i = 0; i < 10; i++) {
-		expect(window_is_open(&w, 0, NOW));
-		window_note_work(&w);
-	}
+	look_and_find(&w, 2);
+	look_in_vain(&w, 0, NOW);
+	expect_eq(count_sleeps(&w), 1);
+}
+END_TEST
+
+START_TEST(credit_makes_moments_longer_and_outlasts_some_in_vain)
+{
+	struct window w = {0};
+
+	look_and_find(&w, 1000);
+	for (unsigned left = WINDOW_MAX_CREDIT / WINDOW_LOSS; left > 0; left--)
+		expect_eq(look_in_vain(&w, 0, NOW), (1 + left) * WINDOW_TRIAL_NS);
 	expect_eq(look_in_vain(&w, 0, NOW), WINDOW_TRIAL_NS);
 	expect_eq(count_sleeps(&w), 1);
 }
@@ -91,7 +109,8 @@ static void add_arithmetic(TCase *tc)
 {
 	tcase_add_test(tc, looks_for_a_moment_before_it_sleeps);
 	tcase_add_test(tc, moment_that_does_not_pay_becomes_rare);
-	tcase_add_test(tc, moment_that_pays_is_taken_each_time);
+	tcase_add_test(tc, moment_that_pays_again_is_taken_each_time);
+	tcase_add_test(tc, credit_makes_moments_longer_and_outlasts_some_in_vain);
 	tcase_add_test(tc, configured_window_is_kept_each_time);
 	tcase_add_test(tc, work_starts_the_configured_window_anew);
 }
