@@ -175,7 +175,7 @@ static void config_set_defaults(struct config *cfg)
 {
 	*cfg = (struct config){
 		.n_pairs = 1,
-		.port = {.fd = -1, .create = true},
+		.port = {.fd = -1, .create = true, .frames = 4096, .frame_size = 2048},
 		.log_level = LOG_LEVEL_INFO,
 		.socket_mode = 0660,
 	};
@@ -292,6 +292,26 @@ static int draft_check_tap(const struct draft *d, const struct config *cfg)
 	return 0;
 }
 
+static int draft_check_xdp(const struct draft *d, const struct config *cfg)
+{
+	const struct given *queues = &d->global[KEY_PORT_QUEUES];
+	char why[CONFIG_WHY_SIZE];
+
+	if (!d->global[KEY_PORT_IFNAME].is_given)
+		return draft_refuse(&d->global[KEY_PORT_TYPE].origin, "port.type",
+				    "xdp needs port.ifname (--port=xdp:IFNAME)");
+	if (queues->is_given && cfg->port.queues.n != cfg->n_pairs) {
+		snprintf(why, sizeof(why),
+			 "lists %u queues, and queue-pairs is %u: list one for each pair",
+			 cfg->port.queues.n, cfg->n_pairs);
+		return draft_refuse(&queues->origin, "port.queues", why);
+	}
+	if (cfg->port.steer == PORT_STEER_MAC && !cfg->has_mac)
+		return draft_refuse(&d->global[KEY_PORT_STEER].origin, "port.steer",
+				    "\"mac\" needs the key mac: the guest's address");
+	return 0;
+}
+
 static int draft_refuse_no_port(const struct draft *d)
 {
 	for (int id = 0; id < N_CONFIG_KEYS; id++) {
@@ -300,10 +320,12 @@ static int draft_refuse_no_port(const struct draft *d)
 		if (!d->global[id].is_given || strcmp(config_keys[id].section, "port") != 0)
 			continue;
 		config_key_path((enum config_key_id)id, -1, path, sizeof(path));
-		return draft_refuse(&d->global[id].origin, path,
-				    "is given, but no port.type: it is one of tap, loopback, null");
+		return draft_refuse(
+			&d->global[id].origin, path,
+			"is given, but no port.type: it is one of xdp, tap, loopback, null");
 	}
-	log_errx("%s: no port is given: give --port=tap:IFNAME, or port { type = ... } in the file",
+	log_errx("%s: no port is given: give --port=tap:IFNAME or xdp:IFNAME, or port { type = ... "
+		 "} in the file",
 		 d->file ? d->file : "options");
 	return -EINVAL;
 }
@@ -316,14 +338,16 @@ static int draft_check_port(const struct draft *d, const struct config *cfg)
 		const struct config_key *key = &config_keys[id];
 		char path[CONFIG_PATH_SIZE], why[CONFIG_WHY_SIZE];
 
-		if (!d->global[id].is_given || !key->port || key->port == cfg->port.ops)
+		if (!d->global[id].is_given || config_key_fits(key, cfg->port.ops))
 			continue;
 		config_key_path((enum config_key_id)id, -1, path, sizeof(path));
 		snprintf(why, sizeof(why), "is for port type %s, and port.type is %s: remove it",
-			 key->port->name, cfg->port.ops->name);
+			 key->ports[0]->name, cfg->port.ops->name);
 		return draft_refuse(&d->global[id].origin, path, why);
 	}
-	return cfg->port.ops == &tap_port ? draft_check_tap(d, cfg) : 0;
+	if (cfg->port.ops == &tap_port)
+		return draft_check_tap(d, cfg);
+	return cfg->port.ops == &xdp_port ? draft_check_xdp(d, cfg) : 0;
 }
 
 int config_load(struct config *cfg, const struct config_overrides *over)
@@ -339,6 +363,8 @@ int config_load(struct config *cfg, const struct config_overrides *over)
 
 	if (!err) {
 		draft_lay_out(d, cfg);
+		memcpy(cfg->port.mac, cfg->mac, sizeof(cfg->port.mac));
+		cfg->port.poll_usecs = cfg->pairs[0].params.poll_usecs;
 		err = draft_check_queues(d, cfg);
 	}
 	if (!err)

@@ -74,8 +74,9 @@ static cfg_opt_t *opts_add_keys(cfg_opt_t *opts, const char *section, unsigned p
 		const struct config_key *key = &config_keys[id];
 
 		if (key_stands_in(key, section, place))
-			*opts++ = (cfg_opt_t)CFG_PTR_CB(key->name, NULL, CFGF_NODEFAULT, value_new,
-							free);
+			*opts++ = (cfg_opt_t)CFG_PTR_CB(key->name, NULL,
+							key->is_list ? CFGF_LIST : CFGF_NODEFAULT,
+							value_new, free);
 	}
 	*opts = (cfg_opt_t)CFG_END();
 	return opts;
@@ -137,6 +138,29 @@ static int parser_run(cfg_t *cfg, char *text)
 	return -EINVAL;
 }
 
+/* Hand over a key; several values in braces, as the text that --set would have for them. */
+static int hand_over_key(cfg_t *sec, int queue, enum config_key_id id,
+			 const struct config_sink *sink)
+{
+	const char *name = config_keys[id].name;
+	unsigned n = cfg_size(sec, name);
+	char text[4 * CONFIG_TEXT_SIZE] = "";
+	size_t len = 0;
+
+	if (n == 0)
+		return 0;
+	for (unsigned i = 0; i < n && len < sizeof(text); i++) {
+		const struct file_value *v = cfg_opt_getnptr(cfg_getopt(sec, name), i);
+
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i > 0 ? "," : "",
+					v->text);
+	}
+
+	const struct file_value *first = cfg_opt_getnptr(cfg_getopt(sec, name), 0);
+
+	return sink->value(sink->arg, queue, id, n == 1 ? first->text : text, first->line);
+}
+
 static int hand_over_keys(cfg_t *cfg, const char *section, int queue,
 			  const struct config_sink *sink)
 {
@@ -144,16 +168,9 @@ static int hand_over_keys(cfg_t *cfg, const char *section, int queue,
 	cfg_t *sec = section[0] ? cfg_getsec(cfg, section) : cfg;
 	int err = 0;
 
-	for (int id = 0; id < N_CONFIG_KEYS && !err; id++) {
-		if (!key_stands_in(&config_keys[id], section, place))
-			continue;
-
-		const struct file_value *v = cfg_getptr(sec, config_keys[id].name);
-
-		if (v)
-			err = sink->value(sink->arg, queue, (enum config_key_id)id, v->text,
-					  v->line);
-	}
+	for (int id = 0; id < N_CONFIG_KEYS && !err; id++)
+		if (key_stands_in(&config_keys[id], section, place))
+			err = hand_over_key(sec, queue, (enum config_key_id)id, sink);
 	return err;
 }
 

@@ -260,6 +260,74 @@ static bool format_port(const struct config_key *key, const void *field, char *t
 	return ops != NULL;
 }
 
+/* One word of several; the field holds its number. */
+static int parse_choice(const struct config_key *key, const char *text, void *field)
+{
+	for (int i = 0; key->choices[i]; i++) {
+		if (strcmp(text, key->choices[i]) == 0) {
+			field_set_number(key, field, i);
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static bool format_choice(const struct config_key *key, const void *field, char *text, size_t size)
+{
+	snprintf(text, size, "\"%s\"", key->choices[field_get_number(key, field)]);
+	return true;
+}
+
+static int parse_power_of_two(const struct config_key *key, const char *text, void *field)
+{
+	long number;
+	int err = config_parse_number(text, key->min, key->max, &number);
+
+	if (!err && (number & (number - 1)) != 0)
+		err = -EINVAL;
+	if (!err)
+		field_set_number(key, field, number);
+	return err;
+}
+
+/* Queues of an interface, "0,1,2": none of them twice. */
+static int parse_queues(const struct config_key *key, const char *text, void *field)
+{
+	struct port_queue_list list = {0};
+	uint64_t seen = 0;
+	size_t len;
+
+	for (;; text += len + 1) {
+		char item[8];
+		long queue;
+
+		len = strcspn(text, ",");
+		snprintf(item, sizeof(item), "%.*s", (int)min_of(len, sizeof(item)), text);
+		if (config_parse_number(item, key->min, key->max, &queue) < 0 ||
+		    (seen & BIT_ULL(queue)) || list.n == array_size(list.queue))
+			return -EINVAL;
+		seen |= BIT_ULL(queue);
+		list.queue[list.n++] = (uint8_t)queue;
+		if (text[len] == '\0')
+			break;
+	}
+	memcpy(field, &list, sizeof(list));
+	return 0;
+}
+
+static bool format_queues(const struct config_key *key, const void *field, char *text, size_t size)
+{
+	const struct port_queue_list *list = field;
+	size_t len = (size_t)snprintf(text, size, "{");
+
+	(void)key;
+	for (unsigned i = 0; i < list->n; i++)
+		len += (size_t)snprintf(text + len, size - len, "%s%u", i > 0 ? ", " : "",
+					list->queue[i]);
+	snprintf(text + len, size - len, "}");
+	return list->n > 0;
+}
+
 static const struct config_key_type type_number = {NULL, parse_number, format_number};
 static const struct config_key_type type_number_or_zero = {NULL, parse_number_or_zero,
 							   format_number_or_zero};
@@ -276,7 +344,17 @@ static const struct config_key_type type_group = {"the name of a group, at most 
 						  parse_group, format_text};
 static const struct config_key_type type_level = {"error, warn, info or debug", parse_level,
 						  format_level};
-static const struct config_key_type type_port = {"tap, loopback or null", parse_port, format_port};
+static const struct config_key_type type_port = {"xdp, tap, loopback or null", parse_port,
+						 format_port};
+static const struct config_key_type type_choice = {NULL, parse_choice, format_choice};
+static const struct config_key_type type_power_of_two = {NULL, parse_power_of_two, format_number};
+static const struct config_key_type type_queues = {
+	"queues of the interface from 0 to 63, at most 16 and none of them twice, as in {0, 1}",
+	parse_queues, format_queues};
+
+static const char *const mode_choices[] = {"auto", "native", "generic", NULL};
+static const char *const zero_copy_choices[] = {"auto", "on", "off", NULL};
+static const char *const steer_choices[] = {"all", "mac", NULL};
 
 #define IN_CONFIG(member)                                                                          \
 	.offset = offsetof(struct config, member), .size = sizeof(((struct config *)0)->member)
@@ -318,19 +396,33 @@ const struct config_key config_keys[N_CONFIG_KEYS] = {
 	[KEY_PORT_TYPE] = {.section = "port", .name = "type", .type = &type_port,
 		.places = CONFIG_GLOBAL, IN_CONFIG(port.ops)},
 	[KEY_PORT_IFNAME] = {.section = "port", .name = "ifname", .type = &type_ifname,
-		.min = 1, .port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.ifname)},
+		.min = 1, .ports = {&tap_port, &xdp_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.ifname)},
 	[KEY_PORT_FD] = {.section = "port", .name = "fd", .type = &type_number,
-		.max = INT_MAX, .port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.fd)},
+		.max = INT_MAX, .ports = {&tap_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.fd)},
 	[KEY_PORT_BRIDGE] = {.section = "port", .name = "bridge", .type = &type_ifname,
-		.port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.bridge)},
+		.ports = {&tap_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.bridge)},
 	/* A tap of less than some hundred bytes never says that there is room again. */
 	[KEY_PORT_SNDBUF] = {.section = "port", .name = "sndbuf", .type = &type_number_or_zero,
-		.min = 2048, .max = INT_MAX, .port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.sndbuf)},
+		.min = 2048, .max = INT_MAX, .ports = {&tap_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.sndbuf)},
 	[KEY_PORT_CREATE] = {.section = "port", .name = "create", .type = &type_bool,
-		.port = &tap_port, .places = CONFIG_GLOBAL, IN_CONFIG(port.create)},
+		.ports = {&tap_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.create)},
 	[KEY_PORT_SOURCE_SIZE] = {.section = "port", .name = "source-size",
-		.type = &type_number_or_zero, .min = 14, .max = FRAME_MAX_LEN, .port = &null_port,
+		.type = &type_number_or_zero, .min = 14, .max = FRAME_MAX_LEN, .ports = {&null_port},
 		.places = CONFIG_GLOBAL, IN_CONFIG(port.source_size)},
+	[KEY_PORT_QUEUES] = {.section = "port", .name = "queues", .type = &type_queues, .max = 63,
+		.is_list = true, .ports = {&xdp_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.queues)},
+	[KEY_PORT_MODE] = {.section = "port", .name = "mode", .type = &type_choice,
+		.choices = mode_choices, .ports = {&xdp_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.mode)},
+	[KEY_PORT_ZERO_COPY] = {.section = "port", .name = "zero-copy", .type = &type_choice,
+		.choices = zero_copy_choices, .ports = {&xdp_port}, .places = CONFIG_GLOBAL,
+		IN_CONFIG(port.zero_copy)},
+	[KEY_PORT_FRAMES] = {.section = "port", .name = "frames", .type = &type_power_of_two,
+		.min = 64, .max = 65536, .ports = {&xdp_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.frames)},
+	[KEY_PORT_FRAME_SIZE] = {.section = "port", .name = "frame-size", .type = &type_power_of_two,
+		.min = 2048, .max = 4096, .ports = {&xdp_port}, .places = CONFIG_GLOBAL,
+		IN_CONFIG(port.frame_size)},
+	[KEY_PORT_STEER] = {.section = "port", .name = "steer", .type = &type_choice,
+		.choices = steer_choices, .ports = {&xdp_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.steer)},
 	[KEY_RX_USECS] = USECS_KEY("rx-usecs", params.rx.usecs),
 	[KEY_RX_FRAMES] = FRAMES_KEY("rx-frames", params.rx.frames),
 	[KEY_TX_USECS] = USECS_KEY("tx-usecs", params.tx.usecs),
@@ -391,6 +483,11 @@ int config_key_find(const char *path, int *queue)
 	return -ENOENT;
 }
 
+bool config_key_fits(const struct config_key *key, const struct port_ops *port)
+{
+	return !key->ports[0] || key->ports[0] == port || key->ports[1] == port;
+}
+
 void config_key_path(enum config_key_id id, int queue, char *path, size_t size)
 {
 	const struct config_key *key = &config_keys[id];
@@ -400,15 +497,33 @@ void config_key_path(enum config_key_id id, int queue, char *path, size_t size)
 		 key->name);
 }
 
+static void list_choices(const struct config_key *key, char *text, size_t size)
+{
+	size_t len = 0;
+
+	for (int i = 0; key->choices[i]; i++)
+		len += (size_t)snprintf(text + len, size - len, "%s%s",
+					i == 0		      ? ""
+					: key->choices[i + 1] ? ", "
+							      : " or ",
+					key->choices[i]);
+}
+
 static void key_explain(const struct config_key *key, const char *text, char *why, size_t why_size)
 {
 	const char *zero = key->type == &type_number_or_zero ? "0 or " : "";
+	const char *kind = key->type == &type_power_of_two ? "power of two" : "whole number";
+	char choices[CONFIG_TEXT_SIZE];
 
-	if (key->type->expected)
+	if (key->type->expected) {
 		snprintf(why, why_size, "must be %s, not '%.64s'", key->type->expected, text);
-	else
-		snprintf(why, why_size, "must be %sa whole number from %ld to %ld, not '%.64s'",
-			 zero, key->min, key->max, text);
+	} else if (key->choices) {
+		list_choices(key, choices, sizeof(choices));
+		snprintf(why, why_size, "must be %s, not '%.64s'", choices, text);
+	} else {
+		snprintf(why, why_size, "must be %sa %s from %ld to %ld, not '%.64s'", zero, kind,
+			 key->min, key->max, text);
+	}
 }
 
 int config_key_store(enum config_key_id id, struct config *cfg, struct netdev_pair_config *pair,

@@ -29,6 +29,12 @@ enum config_key_id {
 	KEY_PORT_SNDBUF,
 	KEY_PORT_CREATE,
 	KEY_PORT_SOURCE_SIZE,
+	KEY_PORT_QUEUES,
+	KEY_PORT_MODE,
+	KEY_PORT_ZERO_COPY,
+	KEY_PORT_FRAMES,
+	KEY_PORT_FRAME_SIZE,
+	KEY_PORT_STEER,
 	KEY_RX_USECS,
 	KEY_RX_FRAMES,
 	KEY_TX_USECS,
@@ -57,12 +63,14 @@ struct config_key {
 	const char *section; /* "": none; within "queue N" the section inside of it */
 	const char *name;
 	const struct config_key_type *type;
-	long min, max;		     /* numbers and lengths */
-	const struct port_ops *port; /* the only port type that knows it; NULL: all */
-	size_t offset, size;	     /* the field, in struct config or struct netdev_pair_config */
-	bool is_per_pair;	     /* in struct netdev_pair_config */
-	bool is_live;		     /* can change at run time */
-	unsigned places;	     /* enum config_place */
+	long min, max;			 /* numbers and lengths */
+	const struct port_ops *ports[2]; /* the only port types that know it; none: all */
+	const char *const *choices;	 /* the words that it can be, up to a NULL */
+	bool is_list;			 /* values in braces */
+	size_t offset, size; /* the field, in struct config or struct netdev_pair_config */
+	bool is_per_pair;    /* in struct netdev_pair_config */
+	bool is_live;	     /* can change at run time */
+	unsigned places;     /* enum config_place */
 };
 
 extern const struct config_key config_keys[N_CONFIG_KEYS];
@@ -73,6 +81,9 @@ extern const struct config_key config_keys[N_CONFIG_KEYS];
  * Return: the key; -ENOENT unknown; -ERANGE no such queue can exist.
  */
 int config_key_find(const char *path, int *queue);
+
+/* Return: whether a key means something to a type of port. */
+bool config_key_fits(const struct config_key *key, const struct port_ops *port);
 
 /* Write the dotted path of a key; `queue` as above, `size` >= CONFIG_PATH_SIZE. */
 void config_key_path(enum config_key_id id, int queue, char *path, size_t size);

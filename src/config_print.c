@@ -57,7 +57,7 @@ static void print_global(const struct config *cfg, const char *section, FILE *ou
 		const struct config_key *key = &config_keys[id];
 
 		if (!(key->places & CONFIG_GLOBAL) || strcmp(key->section, section) != 0 ||
-		    (key->port && key->port != cfg->port.ops))
+		    !config_key_fits(key, cfg->port.ops))
 			continue;
 		print_key(cfg, id, typical_pair(cfg, id), has_title ? "\t" : "", out);
 	}

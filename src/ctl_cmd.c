@@ -133,6 +133,7 @@ static json_t *run_stats(const struct ctl_targets *t, json_t *args, struct refus
 
 	(void)args;
 	(void)r;
+	netdev_refresh_stats(t->netdev);
 	for (unsigned pair = 0; pair < netdev_n_pairs(t->netdev); pair++) {
 		const struct queue_stats *stats = netdev_stats(t->netdev, pair);
 		uint64_t values[N_QUEUE_COUNTERS];
@@ -257,6 +258,22 @@ static json_t *ring_json(struct netdev *n, unsigned ring)
 			 "uncalled", (int)info.n_uncalled, "kicks_on", info.kicks_on);
 }
 
+/* The packet memory of each pair; an empty list for a port that has none. */
+static json_t *umem_json(struct netdev *n)
+{
+	json_t *umem = json_array();
+	struct port_memory m;
+
+	for (unsigned i = 0; i < netdev_n_pairs(n); i++)
+		if (netdev_port_memory(n, i, &m))
+			json_array_append_new(umem, json_pack("{si si si si si si si}", "queue",
+							      (int)i, "total", (int)m.total, "free",
+							      (int)m.free, "fill", (int)m.fill,
+							      "rx", (int)m.rx, "tx", (int)m.tx,
+							      "completion", (int)m.completion));
+	return umem;
+}
+
 static json_t *run_rings(const struct ctl_targets *t, json_t *args, struct refusal *r)
 {
 	json_t *rings = json_array();
@@ -265,7 +282,7 @@ static json_t *run_rings(const struct ctl_targets *t, json_t *args, struct refus
 	(void)r;
 	for (unsigned i = 0; i < 2 * netdev_n_pairs(t->netdev); i++)
 		json_array_append_new(rings, ring_json(t->netdev, i));
-	return json_pack("{so}", "rings", rings);
+	return json_pack("{so so}", "rings", rings, "umem", umem_json(t->netdev));
 }
 
 /* ---- reload ---- */

@@ -225,6 +225,36 @@ static bool show_ring_line(json_t *r)
 	return true;
 }
 
+static bool show_umem_line(json_t *u)
+{
+	int queue, total, n_free, fill, rx, tx, completion;
+	char name[32];
+
+	if (json_unpack(u, "{si si si si si si si}", "queue", &queue, "total", &total, "free",
+			&n_free, "fill", &fill, "rx", &rx, "tx", &tx, "completion",
+			&completion) < 0)
+		return false;
+	snprintf(name, sizeof(name), "q%d", queue);
+	printf("%-7s %8d  %8d  %8d  %8d  %8d  %10d\n", name, total, n_free, fill, rx, tx,
+	       completion);
+	return true;
+}
+
+static bool show_umem(json_t *umem)
+{
+	json_t *u;
+	size_t i;
+
+	if (json_array_size(umem) == 0)
+		return true;
+	printf("\n%-7s %8s  %8s  %8s  %8s  %8s  %10s\n", "frames", "total", "free", "fill", "rx",
+	       "tx", "completion");
+	json_array_foreach(umem, i, u)
+		if (!show_umem_line(u))
+			return false;
+	return true;
+}
+
 bool ctl_show_rings(json_t *data)
 {
 	json_t *rings = json_object_get(data, "rings"), *ring;
@@ -235,5 +265,5 @@ bool ctl_show_rings(json_t *data)
 	json_array_foreach(rings, i, ring)
 		if (!show_ring_line(ring))
 			return false;
-	return json_is_array(rings);
+	return json_is_array(rings) && show_umem(json_object_get(data, "umem"));
 }

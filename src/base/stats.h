@@ -37,7 +37,13 @@
 	X(kicks, "kicks received from the guest")                                                  \
 	X(wakeups, "times that the worker woke from sleep")                                        \
 	X(ring_errors, "faults found in a ring: bad receive chains, and rings stopped as broken")  \
-	X(tap_eagain, "times that the tap took no more frames for now")
+	X(tap_eagain, "times that the tap took no more frames for now")                            \
+	X(xdp_fill_empty,                                                                          \
+	  "times that the kernel had no memory for a received frame, and dropped it")              \
+	X(xdp_rx_ring_full, "frames that the kernel dropped: the socket's RX ring was full")       \
+	X(xdp_rx_invalid, "receive buffers that the kernel refused")                               \
+	X(xdp_rx_dropped, "frames that the kernel dropped: too large, or no memory for them")      \
+	X(xdp_tx_invalid, "frames that the kernel refused to send")
 
 enum queue_counter {
 #define X(name, help) STAT_##name,

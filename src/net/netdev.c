@@ -81,13 +81,19 @@ static void steer_port(struct netdev *n)
 	unpark_all(n);
 }
 
-/* Complete what the port is done with, take back the rest: its memory may go away. Parked. */
+/* Complete what the port is done with, or has a copy of; take back the rest: its memory may go away.
+ * Parked. */
 static void retire_tx(struct worker *w)
 {
-	if (virtq_is_live(&w->pair.tx.vq))
+	bool is_live = virtq_is_live(&w->pair.tx.vq);
+
+	if (is_live)
 		tx_complete(&w->pair);
-	if (w->pair.ops->tx_cancel)
-		w->pair.ops->tx_cancel(w->pair.port);
+	if (!w->pair.ops->tx_cancel)
+		return;
+	w->pair.ops->tx_cancel(w->pair.port);
+	if (is_live)
+		tx_complete(&w->pair);
 }
 
 /* ---- device_ops ---- */
@@ -337,4 +343,22 @@ void netdev_ring_info(struct netdev *n, unsigned ring, struct netdev_ring_info *
 		.kicks_on = q->vq.kicks_are_on,
 	};
 	worker_unpark(w);
+}
+
+bool netdev_port_memory(struct netdev *n, unsigned pair, struct port_memory *m)
+{
+	struct worker *w = &n->workers[pair];
+
+	if (!n->port.ops->memory)
+		return false;
+	worker_park(w);
+	n->port.ops->memory(w->pair.port, m);
+	worker_unpark(w);
+	return true;
+}
+
+void netdev_refresh_stats(struct netdev *n)
+{
+	if (n->port.ops->refresh_stats)
+		n->port.ops->refresh_stats(&n->port);
 }

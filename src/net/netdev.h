@@ -77,4 +77,13 @@ void netdev_set_params(struct netdev *n, unsigned pair, const struct pair_params
 /* Look at ring 2 * pair (rx) or 2 * pair + 1 (tx). Parks the pair's worker for the moment. */
 void netdev_ring_info(struct netdev *n, unsigned ring, struct netdev_ring_info *info);
 
+/*
+ * Look at the packet memory that the port has for a pair. Parks its worker for the moment.
+ * Return: whether it has any.
+ */
+bool netdev_port_memory(struct netdev *n, unsigned pair, struct port_memory *m);
+
+/* Bring the counters up to date that the kernel keeps for the port. */
+void netdev_refresh_stats(struct netdev *n);
+
 #endif

@@ -70,7 +70,8 @@ static void arm_port(struct worker *w)
 {
 	bool wants_frames =
 		virtq_is_live(&w->pair.rx.vq) && w->pair.rx.is_enabled && !w->pair.rx_is_starved;
-	int events = (wants_frames ? EV_READ : 0) | (w->pair.port->tx_full ? EV_WRITE : 0);
+	bool wants_room = w->pair.port->tx_full && w->pair.port->retry_us == 0;
+	int events = (wants_frames ? EV_READ : 0) | (wants_room ? EV_WRITE : 0);
 	int fd = events ? w->pair.port->fd : -1;
 
 	if (fd == w->port_watch_fd && (fd < 0 || events == w->port_watch_events))
@@ -91,6 +92,8 @@ static uint64_t next_deadline(const struct worker *w)
 	uint64_t tx_ns = tx->n_pending > 0 ? tx->deadline_ns : UINT64_MAX;
 	uint64_t ns = min_of(rx_ns, tx_ns);
 
+	if (w->pair.port->retry_us > 0)
+		ns = min_of(ns, clock_now_ns() + w->pair.port->retry_us * NS_PER_US);
 	return ns == UINT64_MAX ? 0 : ns;
 }
 
@@ -117,6 +120,12 @@ static bool must_poll(const struct worker *w)
 /* Has a full port got room? A worker that is kept busy otherwise must ask, as it never sleeps. */
 static void look_at_full_port(struct worker *w)
 {
+	if (w->pair.port->retry_us > 0) {
+		w->pair.port->tx_full = false;
+		return;
+	}
+	if (w->pair.port->fd < 0)
+		return;
 	arm_port(w);
 	ev_run(w->loop, EVRUN_NOWAIT);
 }
@@ -169,7 +178,7 @@ static void *worker_main(void *arg)
 			if (w->is_stopping)
 				return NULL;
 		}
-		if (unlikely(w->pair.port->tx_full && w->pair.port->fd >= 0))
+		if (unlikely(w->pair.port->tx_full))
 			look_at_full_port(w);
 		if (turn(&w->pair))
 			window_note_work(&w->window);

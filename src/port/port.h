@@ -57,6 +57,16 @@ struct port_host {
 	void *arg;
 };
 
+enum port_mode { PORT_MODE_AUTO, PORT_MODE_NATIVE, PORT_MODE_GENERIC };
+enum port_zero_copy { PORT_ZERO_COPY_AUTO, PORT_ZERO_COPY_ON, PORT_ZERO_COPY_OFF };
+enum port_steer { PORT_STEER_ALL, PORT_STEER_MAC };
+enum port_attach { PORT_ATTACH_LINK, PORT_ATTACH_DISPATCHER };
+
+struct port_queue_list {
+	unsigned n;
+	uint8_t queue[PORT_MAX_QUEUES];
+};
+
 struct port_config {
 	const struct port_ops *ops;
 	char ifname[IFNAMSIZ];
@@ -65,6 +75,17 @@ struct port_config {
 	uint32_t sndbuf;       /* tap: bytes, 0: the kernel's */
 	bool create;	       /* tap: make a missing one */
 	uint32_t source_size;  /* null: bytes of the frames it makes, 0: none */
+
+	/* xdp */
+	struct port_queue_list queues; /* of the interface, one for each pair; none: 0 and up */
+	int mode;		       /* enum port_mode, and so on */
+	int zero_copy;
+	int steer;
+	int attach;
+	uint32_t frames;     /* of each queue's packet memory, a power of two */
+	uint32_t frame_size; /* bytes, 2048 or 4096 */
+	uint8_t mac[6];	     /* steer: the guest's */
+	uint32_t poll_usecs; /* have the kernel busy-poll the interface; 0: not */
 };
 
 struct port {
@@ -82,8 +103,19 @@ struct port_queue {
 	bool rx_is_large; /* the last frame was one for which rx_into pays, and no other waits here */
 	bool tx_full; /* the last tx took less than it was given: wait for writability of `fd`; a
 			 * queue without fd makes room by itself when frames are received */
+	uint32_t retry_us; /* nobody will tell when there is room, or frames are sent: call tx_reap
+			    * and tx again after so long; 0: not needed */
 	unsigned n_tx_dropped;	   /* frames that the last tx marked as dropped */
+	unsigned n_tx_lost;	   /* of those that the last tx_reap reported: not sent after all */
 	struct queue_stats *stats; /* the worker's */
+};
+
+/* Where the frames of a queue's packet memory are; the last five are `total`. */
+struct port_memory {
+	uint32_t total;
+	uint32_t free;
+	uint32_t fill, rx;	 /* the kernel may fill them; it has */
+	uint32_t tx, completion; /* to be sent; sent */
 };
 
 struct port_ops {
@@ -115,11 +147,16 @@ struct port_ops {
 	int (*rx_into)(struct port_queue *q, const struct iovec *iov, unsigned n_iov);
 	unsigned (*tx)(struct port_queue *q, struct frame *frames, unsigned n);
 	unsigned (*tx_reap)(struct port_queue *q);
-	/* Forget what was taken and not yet reported: its memory goes away. NULL: nothing ever is. */
+	/* What was taken and not yet reported: its memory goes away. Forget it; or, if the port has a
+	 * copy, report it with the next tx_reap. NULL: there never is any. */
 	void (*tx_cancel)(struct port_queue *q);
+	/* The port's own memory of a queue, with its worker parked. NULL: it has none. */
+	void (*memory)(struct port_queue *q, struct port_memory *m);
+	/* Bring the counters up to date that the kernel keeps. Control thread. NULL: none. */
+	void (*refresh_stats)(struct port *p);
 };
 
-extern const struct port_ops tap_port, loopback_port, null_port;
+extern const struct port_ops tap_port, xdp_port, loopback_port, null_port;
 
 /* Return: the port of that name, or NULL. */
 const struct port_ops *port_find(const char *name);

@@ -6,6 +6,7 @@
 /* A new port is one file and one line here. */
 static const struct port_ops *const ports[] = {
 	&tap_port,
+	&xdp_port,
 	&loopback_port,
 	&null_port,
 };

@@ -25,7 +25,7 @@
 #include "port/port.h"
 #include "port/tap_dev.h"
 #include "port/tap_io.h"
-#include "port/tap_link.h"
+#include "port/link_watch.h"
 
 /* One byte more than the largest frame: a read that fills it has been cut. Odd multiples of a
  * cache line keep the slots' first lines out of one cache set. */
@@ -72,7 +72,7 @@ struct tap {
 	struct port *port;
 	struct port_host host;
 	struct port_config cfg;
-	struct tap_link link;
+	struct link_watch link;
 	struct tap_queue queues[PORT_MAX_QUEUES];
 	unsigned offloads; /* as last set */
 	bool was_created;
@@ -485,7 +485,7 @@ static void tap_close(struct port *p)
 
 	if (!tap)
 		return;
-	tap_link_close(&tap->link);
+	link_watch_close(&tap->link);
 	if (tap->queues[0].fd >= 0 && tap->offloads != 0)
 		tap_dev_set_offloads(tap->queues[0].fd, 0);
 	for (unsigned i = 0; i < p->n_queues; i++)
@@ -519,7 +519,7 @@ static int tap_open(struct port *p, const struct port_config *cfg, const struct 
 	tap->link.on_gone = tap_on_gone;
 	tap->link.on_back = tap_on_back;
 	tap->link.arg = tap;
-	err = tap_link_open(&tap->link, host->loop);
+	err = link_watch_open(&tap->link, host->loop);
 	if (err) {
 		log_err(err, "tap %s: cannot listen for changes of interfaces (netlink)",
 			cfg->ifname);

@@ -79,7 +79,7 @@ START_TEST(wrong_options_are_named)
 		{"loopback", {"--port=loopback:x"}},
 		{"null", {"--port=null:x"}},
 		/* What is not implemented yet is unknown. */
-		{"xdp", {"--port=xdp:lo"}},
+		{"vlan", {"--port=vlan:lo"}},
 		{"--take-over", {TAP_OPTION, "--take-over=/tmp/x"}},
 		{"--no-sandbox", {TAP_OPTION, "--no-sandbox"}},
 	};

@@ -200,7 +200,7 @@ static const struct {
 	{"state-path = \"\"", 1, "'state-path'"},
 	{"user = \"\"", 1, "'user'"},
 	{"copy-break = 0", 1, "'copy-break'"},
-	{"port { frames = 4096 }", 1, "'frames'"},
+	{"port { slots = 4096 }", 1, "'slots'"},
 	{"coalesce { adaptive-rx = true }", 1, "'adaptive-rx'"},
 	{"port { type = null\n\nbatch = 1", 1, "not closed"},
 	{"queue 0 {\ncoalesce {\n}\n", 1, "not closed"},

@@ -4,14 +4,14 @@
  * there again. Control thread only; owns its socket and watch; wakes nobody while no interface
  * changes.
  */
-#ifndef PORT_TAP_LINK_H
-#define PORT_TAP_LINK_H
+#ifndef PORT_LINK_WATCH_H
+#define PORT_LINK_WATCH_H
 
 #include <ev.h>
 #include <net/if.h>
 #include <stdbool.h>
 
-struct tap_link {
+struct link_watch {
 	ev_io watch;
 	struct ev_loop *loop;
 	int sock; /* -1: not open */
@@ -21,13 +21,15 @@ struct tap_link {
 	void (*on_gone)(void *arg);
 	/* Return: 0 when the interface is in use again. */
 	int (*on_back)(void *arg);
+	/* Anything of any interface has changed, and ours exists. NULL: does not matter. */
+	void (*on_change)(void *arg);
 	void *arg;
 };
 
 /* Start to listen; ifname, callbacks and arg are the caller's to set, before. Return: 0 or -errno. */
-int tap_link_open(struct tap_link *l, struct ev_loop *loop);
+int link_watch_open(struct link_watch *l, struct ev_loop *loop);
 
 /* Stop. Accepts one that is not open (sock = -1). */
-void tap_link_close(struct tap_link *l);
+void link_watch_close(struct link_watch *l);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "port/tap_link.h"
+#include "port/link_watch.h"
 
 #include <errno.h>
 #include <linux/netlink.h>
@@ -11,7 +11,7 @@
 #include "base/util.h"
 
 /* What the messages only hint at is looked up: an overrun of the socket then costs nothing. */
-static void check(struct tap_link *l)
+static void check(struct link_watch *l)
 {
 	if (!l->is_gone && !l->is_alive(l->arg)) {
 		l->is_gone = true;
@@ -19,11 +19,13 @@ static void check(struct tap_link *l)
 	}
 	if (l->is_gone && if_nametoindex(l->ifname) != 0)
 		l->is_gone = l->on_back(l->arg) != 0;
+	if (!l->is_gone && l->on_change)
+		l->on_change(l->arg);
 }
 
 static void on_readable(struct ev_loop *loop, ev_io *w, int revents)
 {
-	struct tap_link *l = w->data;
+	struct link_watch *l = w->data;
 	char buf[8192];
 
 	(void)loop;
@@ -33,7 +35,7 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int revents)
 	check(l);
 }
 
-int tap_link_open(struct tap_link *l, struct ev_loop *loop)
+int link_watch_open(struct link_watch *l, struct ev_loop *loop)
 {
 	struct sockaddr_nl addr = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
 	int err;
@@ -55,7 +57,7 @@ int tap_link_open(struct tap_link *l, struct ev_loop *loop)
 	return 0;
 }
 
-void tap_link_close(struct tap_link *l)
+void link_watch_close(struct link_watch *l)
 {
 	if (l->sock < 0)
 		return;

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Port "xdp": one AF_XDP socket (xdp_sock.h) on a queue of a network interface for each queue pair,
+ * and an XDP program (xdp_prog.h) that brings the frames of these queues to them.
+ *
+ * A pair sends by its own socket. It receives from its own, and while some pairs do not receive,
+ * also from theirs, so that no flow ends in nothing: the sockets of those go to the receiving pairs
+ * in turn, moved while all workers are parked.
+ *
+ * While the interface is down the guest's frames wait; when it has been deleted, or has gone to
+ * another namespace, they are dropped until one of its name is back and has been opened again.
+ */
+#include <errno.h>
+#include <linux/virtio_net.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "port/link_watch.h"
+#include "port/port.h"
+#include "port/xdp_dev.h"
+#include "port/xdp_prog.h"
+#include "port/xdp_sock.h"
+
+struct xdp_queue {
+	struct port_queue base;
+	struct xdp_sock sock;
+	bool receives; /* the guest does, on this pair */
+
+	/* the sockets that the pair receives from */
+	struct xdp_sock *sources[PORT_MAX_QUEUES];
+	unsigned n_sources;
+	unsigned at;  /* the one that was looked at last */
+	int epoll_fd; /* all of them, if they are several; -1 */
+
+	unsigned n_done; /* frames that tx_reap is to report beyond those that were sent... */
+	unsigned n_lost; /* ...of which so many were not, and never will be */
+};
+
+struct xdp {
+	struct port *port;
+	struct port_host host;
+	struct port_config cfg;
+	struct link_watch link;
+	struct xdp_prog prog;
+	struct xdp_dev_info dev;
+	struct xdp_queue queues[PORT_MAX_QUEUES];
+	bool is_gone;
+	bool wants_csum;       /* the guest takes frames with unfinished checksums */
+	bool has_vlan_changed; /* stripping of tags was turned off, and is to be restored */
+	int refused_ifindex;   /* an interface that came in place of a deleted one */
+};
+
+static struct xdp *xdp_of(const struct port *p)
+{
+	return p->priv;
+}
+
+static struct xdp_queue *xdp_queue_of(struct port_queue *q)
+{
+	return container_of(q, struct xdp_queue, base);
+}
+
+/* ---- the path of a packet ---- */
+
+static unsigned xdp_rx_peek(struct port_queue *q, struct frame *frames, unsigned max)
+{
+	struct xdp_queue *xq = xdp_queue_of(q);
+	const bool wants_csum = xdp_of(q->port)->wants_csum;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < xq->n_sources && n == 0; i++) {
+		xq->at = xq->at + 1 < xq->n_sources ? xq->at + 1 : 0;
+		n = xdp_sock_rx_peek(xq->sources[xq->at], frames, max, wants_csum);
+	}
+	/* The others, and what is left of this one, are seen in the next turn. */
+	q->rx_more = n == max || (n > 0 && xq->n_sources > 1);
+	return n;
+}
+
+static void xdp_rx_release(struct port_queue *q, unsigned n)
+{
+	struct xdp_queue *xq = xdp_queue_of(q);
+
+	xdp_sock_rx_release(xq->sources[xq->at], n);
+}
+
+/* Nothing can be sent, and nothing will be. */
+static unsigned drop_all(struct xdp_queue *xq, struct frame *frames, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		frames[i].is_dropped = true;
+	xq->base.n_tx_dropped = n;
+	xq->n_done += n;
+	return n;
+}
+
+static unsigned xdp_tx(struct port_queue *q, struct frame *frames, unsigned n)
+{
+	struct xdp_queue *xq = xdp_queue_of(q);
+	unsigned n_taken;
+
+	q->tx_full = false;
+	q->n_tx_dropped = 0;
+	if (unlikely(!xq->sock.xsk))
+		return drop_all(xq, frames, n);
+	n_taken = xdp_sock_tx(&xq->sock, frames, n, &q->n_tx_dropped);
+	q->tx_full = n_taken < n;
+	q->retry_us = xq->sock.retry_us;
+	return n_taken;
+}
+
+static unsigned xdp_tx_reap(struct port_queue *q)
+{
+	struct xdp_queue *xq = xdp_queue_of(q);
+	unsigned n = xq->n_done + xdp_sock_tx_reap(&xq->sock);
+
+	q->retry_us = xq->sock.retry_us;
+	xq->n_done = 0;
+	xq->n_lost += xq->sock.n_lost;
+	xq->sock.n_lost = 0;
+	q->n_tx_lost = min_of(xq->n_lost, n);
+	xq->n_lost -= q->n_tx_lost;
+	return n;
+}
+
+static void xdp_tx_cancel(struct port_queue *q)
+{
+	struct xdp_queue *xq = xdp_queue_of(q);
+
+	xq->n_done += xdp_sock_tx_disown(&xq->sock);
+}
+
+/* ---- who receives from which socket ---- */
+
+static void watch_sources(struct xdp_queue *xq)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	if (xq->epoll_fd >= 0)
+		close(xq->epoll_fd);
+	xq->epoll_fd = -1;
+	/* A pair that does not receive may still wait for room to send. */
+	xq->base.fd = xq->sock.xsk ? xq->sock.fd : -1;
+	if (xq->n_sources == 1)
+		xq->base.fd = xq->sources[0]->fd;
+	if (xq->n_sources <= 1)
+		return;
+	xq->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	for (unsigned i = 0; i < xq->n_sources; i++)
+		if (epoll_ctl(xq->epoll_fd, EPOLL_CTL_ADD, xq->sources[i]->fd, &event) < 0)
+			log_err(errno, "xdp: queue %u cannot wait for a socket", xq->base.index);
+	xq->base.fd = xq->epoll_fd;
+}
+
+/* Give each socket to its own pair, or to one of those that receive; parked. */
+static void share_out(struct xdp *xdp)
+{
+	struct xdp_queue *receivers[PORT_MAX_QUEUES];
+	unsigned n_receivers = 0, next = 0;
+
+	for (unsigned i = 0; i < xdp->port->n_queues; i++) {
+		xdp->queues[i].n_sources = 0;
+		xdp->queues[i].at = 0;
+		if (xdp->queues[i].receives)
+			receivers[n_receivers++] = &xdp->queues[i];
+	}
+	for (unsigned i = 0; i < xdp->port->n_queues && !xdp->is_gone; i++) {
+		struct xdp_queue *to = &xdp->queues[i];
+
+		if (!to->receives && n_receivers > 0)
+			to = receivers[next++ % n_receivers];
+		to->sources[to->n_sources++] = &xdp->queues[i].sock;
+	}
+	for (unsigned i = 0; i < xdp->port->n_queues; i++)
+		watch_sources(&xdp->queues[i]);
+}
+
+static void xdp_enable_queue(struct port *p, unsigned i, bool is_enabled)
+{
+	struct xdp *xdp = xdp_of(p);
+
+	if (xdp->queues[i].receives == is_enabled)
+		return;
+	xdp->queues[i].receives = is_enabled;
+	share_out(xdp);
+}
+
+/* ---- open and close ---- */
+
+static unsigned queue_number(const struct xdp *xdp, unsigned i)
+{
+	return xdp->cfg.queues.n > 0 ? xdp->cfg.queues.queue[i] : i;
+}
+
+/* What is on its way comes to nothing; the guest gets its buffers back. */
+static void close_socket(struct xdp_queue *xq)
+{
+	struct port_memory m = {0};
+	unsigned n_unsent;
+
+	if (xq->sock.xsk)
+		xdp_sock_memory(&xq->sock, &m);
+	if (xq->base.stats && m.rx > 0)
+		stat_add(xq->base.stats, STAT_rx_dropped, m.rx);
+	n_unsent = xdp_sock_close(&xq->sock);
+	xq->n_done += n_unsent;
+	xq->n_lost += n_unsent;
+	xq->base.retry_us = 0;
+	xq->base.tx_full = false;
+}
+
+static void close_sockets(struct xdp *xdp)
+{
+	for (unsigned i = 0; i < xdp->port->n_queues; i++)
+		close_socket(&xdp->queues[i]);
+	xdp_prog_close(&xdp->prog);
+	xdp->is_gone = true;
+	share_out(xdp);
+}
+
+/* Have the kernel poll the interface from our system calls, for as long as a worker looks. */
+static void prefer_busy_poll(const struct xdp *xdp, const struct xdp_sock *s)
+{
+	const int on = 1, usecs = (int)xdp->cfg.poll_usecs, budget = 64;
+
+	if (usecs == 0)
+		return;
+	if (setsockopt(s->fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)) < 0 ||
+	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL, &usecs, sizeof(usecs)) < 0 ||
+	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget, sizeof(budget)) < 0)
+		log_warn(errno,
+			 "xdp %s: cannot ask for busy polling of queue %u (needs CAP_NET_ADMIN)",
+			 xdp->cfg.ifname, s->queue);
+}
+
+static int check_queues(const struct xdp *xdp)
+{
+	for (unsigned i = 0; i < xdp->port->n_queues && xdp->dev.n_queues > 0; i++) {
+		if (queue_number(xdp, i) < xdp->dev.n_queues)
+			continue;
+		log_errx("xdp %s: the interface has no queue %u, it has %u: add some (ethtool -L "
+			 "%s), "
+			 "or lower queue-pairs or port.queues",
+			 xdp->cfg.ifname, queue_number(xdp, i), xdp->dev.n_queues, xdp->cfg.ifname);
+		return -EINVAL;
+	}
+	if (xdp->dev.n_queues > xdp->port->n_queues)
+		log_warnx(
+			"xdp %s: the interface has %u receive queues and %u of them are the "
+			"guest's: frames on the others do not reach it: ethtool -L %s combined %u "
+			"(or rx %u)",
+			xdp->cfg.ifname, xdp->dev.n_queues, xdp->port->n_queues, xdp->cfg.ifname,
+			xdp->port->n_queues, xdp->port->n_queues);
+	return 0;
+}
+
+static int query_device(struct xdp *xdp)
+{
+	int err = xdp_dev_query(xdp->cfg.ifname, &xdp->dev);
+
+	if (err == -ENODEV)
+		log_errx("xdp %s: there is no such interface: create it, or give another "
+			 "(ip link show)",
+			 xdp->cfg.ifname);
+	else if (err)
+		log_err(err, "xdp %s: cannot ask the interface", xdp->cfg.ifname);
+	return err ? err : check_queues(xdp);
+}
+
+/* VLAN tags belong into the frame, where the guest looks for them. */
+static void keep_vlan_tags(struct xdp *xdp)
+{
+	int err;
+
+	if (!xdp->dev.strips_vlan || xdp->prog.keeps_vlan)
+		return;
+	err = xdp->dev.can_keep_vlan ? xdp_dev_strip_vlan(xdp->cfg.ifname, false) : -EOPNOTSUPP;
+	xdp->has_vlan_changed = err == 0;
+	if (err)
+		log_warn(
+			err,
+			"xdp %s: VLAN tags of received frames are lost to the guest: ethtool -K %s "
+			"rxvlan off",
+			xdp->cfg.ifname, xdp->cfg.ifname);
+}
+
+static int open_sockets(struct xdp *xdp)
+{
+	struct xdp_sock_config cfg = {
+		.port = &xdp->cfg,
+		.mtu = xdp->dev.mtu,
+		.is_generic = !xdp->prog.is_native,
+		.map_fd = xdp->prog.map_fd,
+	};
+	int err = 0;
+
+	for (unsigned i = 0; i < xdp->port->n_queues && err == 0; i++) {
+		struct xdp_sock *s = &xdp->queues[i].sock;
+
+		err = xdp_sock_open(s, queue_number(xdp, i), &cfg);
+		if (err == 0)
+			prefer_busy_poll(xdp, s);
+		s->is_down = !xdp->dev.is_up;
+	}
+	return err;
+}
+
+/* Take the interface into use. Return: 0 or -errno after a log line, with nothing left behind. */
+static int attach(struct xdp *xdp)
+{
+	int err = query_device(xdp);
+
+	if (err)
+		return err;
+	err = xdp_prog_open(&xdp->prog, &xdp->cfg, xdp->dev.ifindex);
+	if (err)
+		return err;
+	err = open_sockets(xdp);
+	if (err) {
+		close_sockets(xdp);
+		return err;
+	}
+	keep_vlan_tags(xdp);
+	xdp->is_gone = false;
+	share_out(xdp);
+	return 0;
+}
+
+/* ---- what happens to the interface ---- */
+
+static bool xdp_is_alive(void *arg)
+{
+	const struct xdp *xdp = arg;
+
+	return (int)if_nametoindex(xdp->cfg.ifname) == xdp->dev.ifindex;
+}
+
+static void xdp_on_gone(void *arg)
+{
+	struct xdp *xdp = arg;
+
+	log_warnx(
+		"xdp %s: the interface is gone: frames from the guest are dropped until it is back",
+		xdp->cfg.ifname);
+	xdp->refused_ifindex = 0;
+	xdp->has_vlan_changed = false;
+	xdp->host.park(xdp->host.arg);
+	close_sockets(xdp);
+	xdp->host.unpark(xdp->host.arg);
+}
+
+static int xdp_on_back(void *arg)
+{
+	struct xdp *xdp = arg;
+	int err;
+
+	/* What is wrong with it is said once. */
+	if ((int)if_nametoindex(xdp->cfg.ifname) == xdp->refused_ifindex)
+		return -EBUSY;
+	xdp->host.park(xdp->host.arg);
+	err = attach(xdp);
+	xdp->host.unpark(xdp->host.arg);
+	if (err)
+		xdp->refused_ifindex = (int)if_nametoindex(xdp->cfg.ifname);
+	else
+		log_info("xdp %s: the interface is back, and in use", xdp->cfg.ifname);
+	return err;
+}
+
+static void xdp_on_change(void *arg)
+{
+	struct xdp *xdp = arg;
+	struct xdp_dev_info now;
+
+	if (xdp_dev_query(xdp->cfg.ifname, &now) < 0 || now.is_up == xdp->dev.is_up)
+		return;
+	xdp->dev.is_up = now.is_up;
+	log_info("xdp %s: the interface is %s", xdp->cfg.ifname,
+		 now.is_up ? "up again" : "down: the guest's frames wait");
+	xdp->host.park(xdp->host.arg);
+	for (unsigned i = 0; i < xdp->port->n_queues; i++) {
+		xdp->queues[i].sock.is_down = !now.is_up;
+		xdp->queues[i].sock.retry_us = now.is_up ? 1 : 0;
+		xdp->queues[i].base.retry_us = xdp->queues[i].sock.retry_us;
+		xdp->queues[i].base.tx_full = false;
+	}
+	xdp->host.unpark(xdp->host.arg);
+}
+
+/* ---- the port ---- */
+
+static uint64_t xdp_features(const struct port *p)
+{
+	(void)p;
+	return BIT_ULL(VIRTIO_NET_F_CSUM) | BIT_ULL(VIRTIO_NET_F_GUEST_CSUM);
+}
+
+static void xdp_close(struct port *p)
+{
+	struct xdp *xdp = xdp_of(p);
+
+	if (!xdp)
+		return;
+	link_watch_close(&xdp->link);
+	if (xdp->has_vlan_changed)
+		xdp_dev_strip_vlan(xdp->cfg.ifname, true);
+	close_sockets(xdp);
+	free(xdp);
+	p->priv = NULL;
+}
+
+static int watch_link(struct xdp *xdp)
+{
+	int err;
+
+	memcpy(xdp->link.ifname, xdp->cfg.ifname, sizeof(xdp->link.ifname));
+	xdp->link.is_alive = xdp_is_alive;
+	xdp->link.on_gone = xdp_on_gone;
+	xdp->link.on_back = xdp_on_back;
+	xdp->link.on_change = xdp_on_change;
+	xdp->link.arg = xdp;
+	err = link_watch_open(&xdp->link, xdp->host.loop);
+	if (err)
+		log_err(err, "xdp %s: cannot watch the interface", xdp->cfg.ifname);
+	return err;
+}
+
+static int xdp_open(struct port *p, const struct port_config *cfg, const struct port_host *host)
+{
+	struct xdp *xdp = aligned_alloc(_Alignof(struct xdp), sizeof(*xdp));
+	int err;
+
+	if (!xdp)
+		return -ENOMEM;
+	memset(xdp, 0, sizeof(*xdp));
+	p->priv = xdp;
+	xdp->port = p;
+	xdp->cfg = *cfg;
+	xdp->host = *host;
+	xdp->link.sock = -1;
+	xdp->prog.link_fd = -1;
+	for (unsigned i = 0; i < p->n_queues; i++) {
+		xdp->queues[i].base = (struct port_queue){.port = p, .index = i, .fd = -1};
+		xdp->queues[i].epoll_fd = -1;
+		xdp->queues[i].receives = true;
+	}
+	err = attach(xdp);
+	if (err == 0)
+		err = watch_link(xdp);
+	if (err)
+		xdp_close(p);
+	return err;
+}
+
+static int xdp_negotiate(struct port *p, uint64_t features)
+{
+	xdp_of(p)->wants_csum = features & BIT_ULL(VIRTIO_NET_F_GUEST_CSUM);
+	return 0;
+}
+
+static void xdp_describe(const struct port *p, char *text, size_t size)
+{
+	const struct xdp *xdp = xdp_of(p);
+
+	if (xdp->is_gone)
+		snprintf(text, size, "xdp:%s (gone)", xdp->cfg.ifname);
+	else
+		snprintf(text, size, "xdp:%s (%s, %s%s)", xdp->cfg.ifname,
+			 xdp->prog.is_native ? "native" : "generic",
+			 xdp->queues[0].sock.is_zero_copy ? "zero-copy" : "copy",
+			 xdp->cfg.poll_usecs > 0 ? ", busy-poll" : "");
+}
+
+static struct port_queue *xdp_queue(struct port *p, unsigned i)
+{
+	return &xdp_of(p)->queues[i].base;
+}
+
+static void xdp_memory(struct port_queue *q, struct port_memory *m)
+{
+	const struct xdp_sock *s = &xdp_queue_of(q)->sock;
+
+	*m = (struct port_memory){0};
+	if (s->xsk)
+		xdp_sock_memory(s, m);
+}
+
+static void xdp_refresh_stats(struct port *p)
+{
+	struct xdp *xdp = xdp_of(p);
+
+	for (unsigned i = 0; i < p->n_queues; i++)
+		if (xdp->queues[i].sock.xsk)
+			xdp_sock_read_stats(&xdp->queues[i].sock, xdp->queues[i].base.stats);
+}
+
+const struct port_ops xdp_port = {
+	.name = "xdp",
+	.features = xdp_features,
+	.open = xdp_open,
+	.close = xdp_close,
+	.negotiate = xdp_negotiate,
+	.enable_queue = xdp_enable_queue,
+	.describe = xdp_describe,
+	.queue = xdp_queue,
+	.rx_peek = xdp_rx_peek,
+	.rx_release = xdp_rx_release,
+	.tx = xdp_tx,
+	.tx_reap = xdp_tx_reap,
+	.tx_cancel = xdp_tx_cancel,
+	.memory = xdp_memory,
+	.refresh_stats = xdp_refresh_stats,
+};

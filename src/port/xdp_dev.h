@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a network interface is and can do, asked by ethtool's and the interface's ioctls. Control
+ * thread only; keeps no state.
+ */
+#ifndef PORT_XDP_DEV_H
+#define PORT_XDP_DEV_H
+
+#include <stdbool.h>
+
+struct xdp_dev_info {
+	int ifindex;
+	unsigned n_queues; /* receive queues; 0: it does not say */
+	unsigned mtu;	   /* bytes */
+	bool is_up, has_carrier;
+	bool strips_vlan;   /* takes the tag out of received frames */
+	bool can_keep_vlan; /* that can be turned off */
+};
+
+/* Return: 0; -ENODEV there is no such interface; or another negative errno. */
+int xdp_dev_query(const char *ifname, struct xdp_dev_info *info);
+
+/* Have the interface take VLAN tags out of received frames, or leave them. Return: 0 or -errno. */
+int xdp_dev_strip_vlan(const char *ifname, bool is_on);
+
+#endif

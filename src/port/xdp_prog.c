@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "port/xdp_prog.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "bpf_shared.h"
+#include "bpf/steer.skel.h"
+#include "bpf/steer_vlan.skel.h"
+
+/* Newer than the oldest headers that we build with. */
+#define DEV_BOUND_ONLY (1U << 6) /* BPF_F_XDP_DEV_BOUND_ONLY, Linux 6.3 */
+
+/* What a killed process had attached is gone a moment after it. */
+#define RETRY_MS    20
+#define MAX_RETRIES 50
+
+/* How the names of our programs begin. */
+#define OUR_PREFIX "vux_"
+
+static int print_debug(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	char text[512];
+
+	(void)level;
+	vsnprintf(text, sizeof(text), fmt, args);
+	text[strcspn(text, "\n")] = '\0';
+	log_debug("libbpf: %s", text);
+	return 0;
+}
+
+/* ---- what is there already ---- */
+
+/* Return: the id of the program on an interface, in whatever mode; 0: none. */
+static uint32_t find_program(int ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, opts);
+
+	if (bpf_xdp_query(ifindex, 0, &opts) < 0)
+		return 0;
+	return opts.prog_id ? opts.prog_id : opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id;
+}
+
+static void name_program(uint32_t id, char *name, size_t size)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t len = sizeof(info);
+	int fd = bpf_prog_get_fd_by_id(id);
+
+	snprintf(name, size, "?");
+	if (fd < 0)
+		return;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0)
+		snprintf(name, size, "%s", info.name);
+	close(fd);
+}
+
+static void pause_ms(long ms)
+{
+	struct timespec span = {.tv_nsec = ms * 1000000};
+
+	nanosleep(&span, NULL);
+}
+
+/* Wait for what a killed daemon had attached to go away. Return: 0, or -EBUSY after a log line. */
+static int wait_until_free(const struct port_config *cfg, int ifindex)
+{
+	char name[BPF_OBJ_NAME_LEN];
+	uint32_t id;
+
+	for (int i = 0; (id = find_program(ifindex)) != 0; i++) {
+		name_program(id, name, sizeof(name));
+		if (i == MAX_RETRIES || strncmp(name, OUR_PREFIX, strlen(OUR_PREFIX)) != 0) {
+			log_errx("xdp %s: the interface has the XDP program '%s' (id %u) already: "
+				 "take it off (ip link set dev %s xdp off), or end the process "
+				 "that attached it",
+				 cfg->ifname, name, id, cfg->ifname);
+			return -EBUSY;
+		}
+		pause_ms(RETRY_MS);
+	}
+	return 0;
+}
+
+/* ---- loading ---- */
+
+static struct steer_config config_of(const struct port_config *cfg)
+{
+	struct steer_config config = {.has_mac = cfg->steer == PORT_STEER_MAC};
+
+	memcpy(config.mac, cfg->mac, sizeof(config.mac));
+	return config;
+}
+
+static int load_plain(struct xdp_prog *prog, const struct port_config *cfg)
+{
+	int err;
+
+	prog->plain = steer_bpf__open();
+	if (!prog->plain)
+		return -errno;
+	prog->plain->rodata->config = config_of(cfg);
+	err = steer_bpf__load(prog->plain);
+	if (err == 0)
+		prog->map_fd = bpf_map__fd(prog->plain->maps.sockets);
+	return err;
+}
+
+static int load_vlan(struct xdp_prog *prog, const struct port_config *cfg, int ifindex)
+{
+	struct bpf_program *program;
+	int err;
+
+	prog->vlan = steer_vlan_bpf__open();
+	if (!prog->vlan)
+		return -errno;
+	prog->vlan->rodata->config = config_of(cfg);
+	program = prog->vlan->progs.vux_steer_vlan;
+	bpf_program__set_ifindex(program, (uint32_t)ifindex);
+	bpf_program__set_flags(program, bpf_program__flags(program) | DEV_BOUND_ONLY);
+	err = steer_vlan_bpf__load(prog->vlan);
+	if (err == 0)
+		prog->map_fd = bpf_map__fd(prog->vlan->maps.sockets);
+	return err;
+}
+
+static void unload(struct xdp_prog *prog)
+{
+	steer_bpf__destroy(prog->plain);
+	steer_vlan_bpf__destroy(prog->vlan);
+	prog->plain = NULL;
+	prog->vlan = NULL;
+	prog->map_fd = -1;
+}
+
+static int program_fd(const struct xdp_prog *prog)
+{
+	return bpf_program__fd(prog->plain ? prog->plain->progs.vux_steer
+					   : prog->vlan->progs.vux_steer_vlan);
+}
+
+/* ---- attaching ---- */
+
+static int attach(struct xdp_prog *prog, int ifindex, uint32_t mode)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = mode);
+
+	prog->link_fd = bpf_link_create(program_fd(prog), ifindex, BPF_XDP, &opts);
+	prog->is_native = mode == XDP_FLAGS_DRV_MODE;
+	return prog->link_fd < 0 ? -errno : 0;
+}
+
+/* The program that puts tags back, where driver and kernel can do that. */
+static int open_native_vlan(struct xdp_prog *prog, const struct port_config *cfg, int ifindex)
+{
+	int err = load_vlan(prog, cfg, ifindex);
+
+	if (err == 0)
+		err = attach(prog, ifindex, XDP_FLAGS_DRV_MODE);
+	if (err)
+		unload(prog);
+	else
+		prog->keeps_vlan = true;
+	return err;
+}
+
+static int open_plain(struct xdp_prog *prog, const struct port_config *cfg, int ifindex,
+		      uint32_t mode)
+{
+	int err = load_plain(prog, cfg);
+
+	if (err == 0)
+		err = attach(prog, ifindex, mode);
+	if (err)
+		unload(prog);
+	return err;
+}
+
+static int open_in_modes(struct xdp_prog *prog, const struct port_config *cfg, int ifindex)
+{
+	int err = -EOPNOTSUPP;
+
+	if (cfg->mode != PORT_MODE_GENERIC) {
+		err = open_native_vlan(prog, cfg, ifindex);
+		if (err)
+			err = open_plain(prog, cfg, ifindex, XDP_FLAGS_DRV_MODE);
+	}
+	if (err && err != -EPERM && cfg->mode != PORT_MODE_NATIVE)
+		err = open_plain(prog, cfg, ifindex, XDP_FLAGS_SKB_MODE);
+	return err;
+}
+
+static const char *remedy(int err, const struct port_config *cfg)
+{
+	switch (-err) {
+	case EPERM:
+	case EACCES:
+		return ": needs CAP_NET_ADMIN and CAP_BPF (or root)";
+	case EOPNOTSUPP:
+		return cfg->mode == PORT_MODE_NATIVE
+			       ? ": its driver has no native XDP: set port.mode = \"generic\" or "
+				 "\"auto\""
+			       : ": the kernel has no XDP for it";
+	case EINVAL:
+	case ERANGE:
+		return ": its settings do not go with native XDP (MTU, queues, large receive "
+		       "offload): lower the MTU, or set port.mode = \"generic\"";
+	default:
+		return "";
+	}
+}
+
+int xdp_prog_open(struct xdp_prog *prog, const struct port_config *cfg, int ifindex)
+{
+	int err;
+
+	*prog = (struct xdp_prog){.map_fd = -1, .link_fd = -1};
+	libbpf_set_print(print_debug);
+	err = wait_until_free(cfg, ifindex);
+	if (err)
+		return err;
+	err = open_in_modes(prog, cfg, ifindex);
+	if (err)
+		log_err(err, "xdp %s: cannot attach the XDP program%s", cfg->ifname,
+			remedy(err, cfg));
+	return err;
+}
+
+void xdp_prog_close(struct xdp_prog *prog)
+{
+	if (prog->link_fd >= 0)
+		close(prog->link_fd);
+	prog->link_fd = -1;
+	unload(prog);
+}

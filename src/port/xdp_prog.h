@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The XDP program on an interface (bpf/steer*.bpf.c): loads it, attaches it, tells it the sockets.
+ * Control thread only. Attached by a bpf link whose only holder is this process, so it is gone when
+ * the process is, killed or not. Somebody else's program is named and left alone.
+ */
+#ifndef PORT_XDP_PROG_H
+#define PORT_XDP_PROG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "port/port.h"
+
+struct steer_bpf;
+struct steer_vlan_bpf;
+
+struct xdp_prog {
+	struct steer_bpf *plain; /* one of these two */
+	struct steer_vlan_bpf *vlan;
+	int map_fd;  /* the sockets', by queue */
+	int link_fd; /* -1: not attached */
+	bool is_native;
+	bool keeps_vlan; /* tags outside of the frame are put back into it */
+};
+
+/*
+ * Load the program and attach it.
+ * @prog: all zero, or closed
+ * Return: 0; or a negative errno after one log line, with nothing left behind.
+ */
+int xdp_prog_open(struct xdp_prog *prog, const struct port_config *cfg, int ifindex);
+
+/* Take it off. Accepts one that is not open. */
+void xdp_prog_close(struct xdp_prog *prog);
+
+#endif
