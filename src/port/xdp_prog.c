@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "bpf_shared.h"
+#include "bpf/bpf_shared.h"
 #include "bpf/steer.skel.h"
 #include "bpf/steer_vlan.skel.h"
 

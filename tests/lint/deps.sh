@@ -12,7 +12,7 @@ MAY_INCLUDE = {
     "mem": {"base", "mem"},
     "virtq": {"base", "mem", "virtq"},
     "vhost": {"base", "mem", "virtq", "vhost"},
-    "port": {"base", "mem", "virtq", "port"},
+    "port": {"base", "mem", "virtq", "port", "bpf"},
     "net": {"base", "mem", "virtq", "vhost", "port", "net"},
 }
 
