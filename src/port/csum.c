@@ -57,48 +57,49 @@ static uint16_t swap_if(uint16_t sum, bool is_odd)
 	return is_odd ? (uint16_t)(sum << 8 | sum >> 8) : sum;
 }
 
-static uint16_t sum_from(const struct iovec *iov, uint32_t n_iov, size_t skip)
+static uint16_t sum_range(const struct iovec *iov, size_t skip, size_t left)
 {
 	uint64_t sum = 0;
 	size_t done = 0;
 
-	for (uint32_t i = 0; i < n_iov; i++) {
-		size_t cut = min_of(skip, iov[i].iov_len);
-		size_t len = iov[i].iov_len - cut;
-		const uint8_t *p = iov[i].iov_base;
+	for (; left > 0; iov++) {
+		size_t cut = min_of(skip, iov->iov_len);
+		size_t len = min_of(left, iov->iov_len - cut);
+		const uint8_t *p = iov->iov_base;
 
 		skip -= cut;
+		left -= len;
 		sum += swap_if(fold(sum_bytes(p + cut, len)), done % 2 == 1);
 		done += len;
 	}
 	return fold(sum);
 }
 
-static void write_at(const struct iovec *iov, uint32_t n_iov, size_t at, uint16_t value)
+static void write_at(const struct iovec *iov, size_t at, uint16_t value)
 {
 	const char *from = (const char *)&value;
 	size_t left = sizeof(value);
 
-	for (uint32_t i = 0; i < n_iov && left > 0; i++) {
-		size_t cut = min_of(at, iov[i].iov_len);
-		size_t n = min_of(left, iov[i].iov_len - cut);
+	for (; left > 0; iov++) {
+		size_t cut = min_of(at, iov->iov_len);
+		size_t n = min_of(left, iov->iov_len - cut);
 
 		at -= cut;
-		memcpy((char *)iov[i].iov_base + cut, from, n);
+		memcpy((char *)iov->iov_base + cut, from, n);
 		from += n;
 		left -= n;
 	}
 }
 
-void csum_finish(const struct iovec *iov, uint32_t n_iov, struct csum_place place)
+void csum_finish(const struct iovec *iov, struct csum_place place)
 {
 	/* The field's own content belongs to the sum: it is that of the pseudo header. */
-	uint16_t csum = (uint16_t)~sum_from(iov, n_iov, place.start);
+	uint16_t csum = (uint16_t)~sum_range(iov, place.start, place.len);
 
 	/* Zero in UDP means that there is no checksum. */
 	if (csum == 0 && place.is_udp)
 		csum = 0xffff;
-	write_at(iov, n_iov, (size_t)place.start + place.offset, csum);
+	write_at(iov, (size_t)place.start + place.offset, csum);
 }
 
 /* ---- looking at a frame ---- */
@@ -216,6 +217,7 @@ bool csum_is_unfinished(const uint8_t *data, uint32_t len, uint32_t total, struc
 	*place = (struct csum_place){
 		.start = (uint16_t)t.start,
 		.offset = offset,
+		.len = t.len,
 		.is_udp = t.protocol == IPPROTO_UDP,
 	};
 	return true;

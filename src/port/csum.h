@@ -17,6 +17,7 @@
 struct csum_place {
 	uint16_t start;	 /* the transport header */
 	uint16_t offset; /* the field, from there on */
+	uint32_t len;	 /* bytes that it covers, from `start` on; what follows is padding */
 	bool is_udp;
 };
 
@@ -33,8 +34,8 @@ bool csum_is_unfinished(const uint8_t *data, uint32_t len, uint32_t total,
 /*
  * Finish a checksum, in place.
  * @iov: the frame, without a virtio-net header
- * @place: start + offset + 2 must lie inside of the frame
+ * @place: start + offset + 2 and start + len must lie inside of the frame
  */
-void csum_finish(const struct iovec *iov, uint32_t n_iov, struct csum_place place);
+void csum_finish(const struct iovec *iov, struct csum_place place);
 
 #endif

@@ -23,8 +23,12 @@
 #include "port/link_watch.h"
 #include "port/port.h"
 #include "port/xdp_dev.h"
+#include "port/xdp_group.h"
 #include "port/xdp_prog.h"
 #include "port/xdp_sock.h"
+
+/* While there are frames in a queue's own sockets, the group's gets a look in so many. */
+#define GROUP_PERIOD 32
 
 struct xdp_queue {
 	struct port_queue base;
@@ -36,6 +40,10 @@ struct xdp_queue {
 	unsigned n_sources;
 	unsigned at;  /* the one that was looked at last */
 	int epoll_fd; /* all of them, if they are several; -1 */
+
+	struct xdp_group group; /* of the first queue */
+	unsigned n_looks;	/* since the last one at it */
+	bool is_group_shown;
 
 	unsigned n_done; /* frames that tx_reap is to report beyond those that were sent... */
 	unsigned n_lost; /* ...of which so many were not, and never will be */
@@ -67,10 +75,10 @@ static struct xdp_queue *xdp_queue_of(struct port_queue *q)
 
 /* ---- the path of a packet ---- */
 
-static unsigned xdp_rx_peek(struct port_queue *q, struct frame *frames, unsigned max)
+/* Look at the sockets in turn, until one has frames. */
+static unsigned peek_sockets(struct xdp_queue *xq, struct frame *frames, unsigned max,
+			     bool wants_csum)
 {
-	struct xdp_queue *xq = xdp_queue_of(q);
-	const bool wants_csum = xdp_of(q->port)->wants_csum;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < xq->n_sources && n == 0; i++) {
@@ -78,7 +86,31 @@ static unsigned xdp_rx_peek(struct port_queue *q, struct frame *frames, unsigned
 		n = xdp_sock_rx_peek(xq->sources[xq->at], frames, max, wants_csum);
 	}
 	/* The others, and what is left of this one, are seen in the next turn. */
-	q->rx_more = n == max || (n > 0 && xq->n_sources > 1);
+	xq->base.rx_more = n == max || (n > 0 && xq->n_sources > 1);
+	return n;
+}
+
+static bool peek_group(struct xdp_queue *xq, struct frame *frames, bool wants_csum)
+{
+	xq->n_looks = 0;
+	xq->is_group_shown = xdp_group_peek(&xq->group, frames, wants_csum, xq->base.stats);
+	xq->base.rx_more = xq->is_group_shown;
+	return xq->is_group_shown;
+}
+
+static unsigned xdp_rx_peek(struct port_queue *q, struct frame *frames, unsigned max)
+{
+	struct xdp_queue *xq = xdp_queue_of(q);
+	const bool wants_csum = xdp_of(q->port)->wants_csum;
+	const bool has_group = xq->group.fd >= 0;
+	unsigned n;
+
+	if (unlikely(has_group) && ++xq->n_looks >= GROUP_PERIOD &&
+	    peek_group(xq, frames, wants_csum))
+		return 1;
+	n = peek_sockets(xq, frames, max, wants_csum);
+	if (n == 0 && has_group)
+		n = peek_group(xq, frames, wants_csum);
 	return n;
 }
 
@@ -86,6 +118,12 @@ static void xdp_rx_release(struct port_queue *q, unsigned n)
 {
 	struct xdp_queue *xq = xdp_queue_of(q);
 
+	if (unlikely(xq->is_group_shown)) {
+		xq->is_group_shown = false;
+		if (n > 0)
+			xdp_group_release(&xq->group);
+		return;
+	}
 	xdp_sock_rx_release(xq->sources[xq->at], n);
 }
 
@@ -137,23 +175,34 @@ static void xdp_tx_cancel(struct port_queue *q)
 
 /* ---- who receives from which socket ---- */
 
+/* Write the fds that the pair's frames come from. Return: how many. */
+static unsigned list_fds(const struct xdp_queue *xq, int *fds)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < xq->n_sources; i++)
+		fds[n++] = xq->sources[i]->fd;
+	if (xq->group.fd >= 0)
+		fds[n++] = xq->group.fd;
+	return n;
+}
+
 static void watch_sources(struct xdp_queue *xq)
 {
 	struct epoll_event event = {.events = EPOLLIN};
+	int fds[PORT_MAX_QUEUES + 1];
+	unsigned n = list_fds(xq, fds);
 
 	if (xq->epoll_fd >= 0)
 		close(xq->epoll_fd);
 	xq->epoll_fd = -1;
-	/* A pair that does not receive may still wait for room to send. */
-	xq->base.fd = xq->sock.xsk ? xq->sock.fd : -1;
-	if (xq->n_sources == 1)
-		xq->base.fd = xq->sources[0]->fd;
-	if (xq->n_sources <= 1)
+	xq->base.fd = n == 1 ? fds[0] : -1;
+	if (n <= 1)
 		return;
 	xq->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	for (unsigned i = 0; i < xq->n_sources; i++)
-		if (epoll_ctl(xq->epoll_fd, EPOLL_CTL_ADD, xq->sources[i]->fd, &event) < 0)
-			log_err(errno, "xdp: queue %u cannot wait for a socket", xq->base.index);
+	for (unsigned i = 0; i < n; i++)
+		if (epoll_ctl(xq->epoll_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
+			log_err(errno, "xdp: queue %u cannot wait for its sockets", xq->base.index);
 	xq->base.fd = xq->epoll_fd;
 }
 
@@ -218,6 +267,7 @@ static void close_sockets(struct xdp *xdp)
 {
 	for (unsigned i = 0; i < xdp->port->n_queues; i++)
 		close_socket(&xdp->queues[i]);
+	xdp_group_close(&xdp->queues[0].group);
 	xdp_prog_close(&xdp->prog);
 	xdp->is_gone = true;
 	share_out(xdp);
@@ -321,6 +371,8 @@ static int attach(struct xdp *xdp)
 	if (err)
 		return err;
 	err = open_sockets(xdp);
+	if (err == 0 && xdp->cfg.steer == PORT_STEER_MAC)
+		err = xdp_group_open(&xdp->queues[0].group, xdp->cfg.ifname, xdp->dev.ifindex);
 	if (err) {
 		close_sockets(xdp);
 		return err;
@@ -447,6 +499,7 @@ static int xdp_open(struct port *p, const struct port_config *cfg, const struct 
 	for (unsigned i = 0; i < p->n_queues; i++) {
 		xdp->queues[i].base = (struct port_queue){.port = p, .index = i, .fd = -1};
 		xdp->queues[i].epoll_fd = -1;
+		xdp->queues[i].group.fd = -1;
 		xdp->queues[i].receives = true;
 	}
 	err = attach(xdp);

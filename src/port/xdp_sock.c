@@ -249,7 +249,7 @@ static void settle_checksum(const struct frame *f, bool wants_csum)
 	if (likely(!csum_is_unfinished(first->iov_base, (uint32_t)first->iov_len, f->len, &place)))
 		return;
 	if (!wants_csum) {
-		csum_finish(first, f->n_iov - 1, place);
+		csum_finish(first, place);
 		return;
 	}
 
@@ -317,6 +317,10 @@ unsigned xdp_sock_rx_peek(struct xdp_sock *s, struct frame *frames, unsigned max
 		s->n_rx_descs[n] = n_descs;
 		n_taken += n_descs;
 		n_iov += f->n_iov;
+	}
+	if (unlikely(n == 0)) {
+		xsk_ring_cons__cancel(&s->rx, s->n_rx_peeked);
+		s->n_rx_peeked = 0;
 	}
 	return n;
 }
@@ -466,7 +470,7 @@ static void copy_frame(const struct frame *f, const struct iovec *pieces, unsign
 }
 
 /* The guest may leave checksums to us; nothing unfinished leaves by this port. */
-static void finish_checksum(const struct frame *f, const struct iovec *pieces, unsigned n_pieces)
+static void finish_checksum(const struct frame *f, const struct iovec *pieces)
 {
 	struct virtio_net_hdr_v1 h;
 
@@ -477,11 +481,12 @@ static void finish_checksum(const struct frame *f, const struct iovec *pieces, u
 	struct csum_place place = {
 		.start = le16toh(h.csum_start),
 		.offset = le16toh(h.csum_offset),
+		.len = f->len - le16toh(h.csum_start),
 	};
 
 	/* What is no TCP may be UDP, in which a sum of zero means none. */
 	place.is_udp = place.offset == 6;
-	csum_finish(pieces, n_pieces, place);
+	csum_finish(pieces, place);
 }
 
 static void submit_frame(struct xdp_sock *s, const struct frame *f, unsigned n_descs)
@@ -502,7 +507,7 @@ static void submit_frame(struct xdp_sock *s, const struct frame *f, unsigned n_d
 		left -= d->len;
 	}
 	copy_frame(f, pieces, n_descs);
-	finish_checksum(f, pieces, n_descs);
+	finish_checksum(f, pieces);
 }
 
 /* Return: whether there is room for a frame of `n_descs`. */
