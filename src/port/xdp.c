@@ -329,6 +329,14 @@ static void keep_vlan_tags(struct xdp *xdp)
 
 	if (!xdp->dev.strips_vlan || xdp->prog.keeps_vlan)
 		return;
+	/* A veth's tags are where its peer has left them. */
+	if (strcmp(xdp->dev.driver, "veth") == 0) {
+		log_warnx("xdp %s: VLAN tags that the veth peer keeps outside the frame are lost "
+			  "to the "
+			  "guest: ethtool -K PEER txvlan off; or native mode on Linux 6.8",
+			  xdp->cfg.ifname);
+		return;
+	}
 	err = xdp->dev.can_keep_vlan ? xdp_dev_strip_vlan(xdp->cfg.ifname, false) : -EOPNOTSUPP;
 	xdp->has_vlan_changed = err == 0;
 	if (err)
@@ -337,6 +345,18 @@ static void keep_vlan_tags(struct xdp *xdp)
 			"xdp %s: VLAN tags of received frames are lost to the guest: ethtool -K %s "
 			"rxvlan off",
 			xdp->cfg.ifname, xdp->cfg.ifname);
+}
+
+/* The interface takes frames that the sockets cannot; said once for each MTU. */
+static void check_mtu(const struct xdp *xdp)
+{
+	uint32_t largest = xdp_sock_max_received(&xdp->queues[0].sock);
+
+	if (xdp->dev.mtu + LINK_HEADER_LEN > largest)
+		log_warnx("xdp %s: the MTU is %u, but frames of more than %u bytes are dropped: "
+			  "lower "
+			  "it, set port.frame-size = 4096, or use Linux 6.6 or newer",
+			  xdp->cfg.ifname, xdp->dev.mtu, largest);
 }
 
 static int open_sockets(struct xdp *xdp)
@@ -355,7 +375,7 @@ static int open_sockets(struct xdp *xdp)
 		err = xdp_sock_open(s, queue_number(xdp, i), &cfg);
 		if (err == 0)
 			prefer_busy_poll(xdp, s);
-		s->is_down = !xdp->dev.is_up;
+		xdp_sock_set_down(s, !xdp->dev.is_up);
 	}
 	return err;
 }
@@ -378,6 +398,7 @@ static int attach(struct xdp *xdp)
 		return err;
 	}
 	keep_vlan_tags(xdp);
+	check_mtu(xdp);
 	xdp->is_gone = false;
 	share_out(xdp);
 	return 0;
@@ -424,24 +445,34 @@ static int xdp_on_back(void *arg)
 	return err;
 }
 
+static void set_down(struct xdp *xdp, bool is_down)
+{
+	log_info("xdp %s: the interface is %s", xdp->cfg.ifname,
+		 is_down ? "down: the guest's frames wait" : "up again");
+	xdp->host.park(xdp->host.arg);
+	for (unsigned i = 0; i < xdp->port->n_queues; i++) {
+		struct xdp_queue *xq = &xdp->queues[i];
+
+		xdp_sock_set_down(&xq->sock, is_down);
+		xq->base.retry_us = xq->sock.retry_us;
+		xq->base.tx_full = false;
+	}
+	xdp->host.unpark(xdp->host.arg);
+}
+
 static void xdp_on_change(void *arg)
 {
 	struct xdp *xdp = arg;
-	struct xdp_dev_info now;
+	struct xdp_dev_info before = xdp->dev;
 
-	if (xdp_dev_query(xdp->cfg.ifname, &now) < 0 || now.is_up == xdp->dev.is_up)
+	if (xdp_dev_query(xdp->cfg.ifname, &xdp->dev) < 0 || xdp->dev.ifindex != before.ifindex) {
+		xdp->dev = before;
 		return;
-	xdp->dev.is_up = now.is_up;
-	log_info("xdp %s: the interface is %s", xdp->cfg.ifname,
-		 now.is_up ? "up again" : "down: the guest's frames wait");
-	xdp->host.park(xdp->host.arg);
-	for (unsigned i = 0; i < xdp->port->n_queues; i++) {
-		xdp->queues[i].sock.is_down = !now.is_up;
-		xdp->queues[i].sock.retry_us = now.is_up ? 1 : 0;
-		xdp->queues[i].base.retry_us = xdp->queues[i].sock.retry_us;
-		xdp->queues[i].base.tx_full = false;
 	}
-	xdp->host.unpark(xdp->host.arg);
+	if (xdp->dev.is_up != before.is_up)
+		set_down(xdp, !xdp->dev.is_up);
+	if (xdp->dev.mtu != before.mtu)
+		check_mtu(xdp);
 }
 
 /* ---- the port ---- */

@@ -44,6 +44,14 @@ static unsigned count_queues(int sock, const char *ifname)
 	return channels.rx_count + channels.combined_count;
 }
 
+static void query_driver(int sock, const char *ifname, struct xdp_dev_info *info)
+{
+	struct ethtool_drvinfo drv = {.cmd = ETHTOOL_GDRVINFO};
+
+	if (ask(sock, ifname, &drv) == 0)
+		snprintf(info->driver, sizeof(info->driver), "%s", drv.driver);
+}
+
 /* ---- the feature that takes tags out ---- */
 
 /* Return: how many features this kernel knows, or a negative errno. */
@@ -146,6 +154,7 @@ int xdp_dev_query(const char *ifname, struct xdp_dev_info *info)
 	err = info->ifindex == 0 ? -errno : query_link(sock, ifname, info);
 	if (err == 0) {
 		info->n_queues = count_queues(sock, ifname);
+		query_driver(sock, ifname, info);
 		query_vlan(sock, ifname, info);
 	}
 	close(sock);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 struct xdp_dev_info {
+	char driver[32]; /* "": it does not say */
 	int ifindex;
 	unsigned n_queues; /* receive queues; 0: it does not say */
 	unsigned mtu;	   /* bytes */

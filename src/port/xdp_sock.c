@@ -106,7 +106,7 @@ static int bind_when_free(struct xdp_sock *s, const struct xdp_sock_config *cfg,
  */
 static int bind_socket(struct xdp_sock *s, const struct xdp_sock_config *cfg)
 {
-	const bool is_long = cfg->mtu + 18 > s->umem.frame_size - RX_HEADROOM;
+	const bool is_long = cfg->mtu + LINK_HEADER_LEN > s->umem.frame_size - RX_HEADROOM;
 	const bool may_copy = cfg->port->zero_copy != PORT_ZERO_COPY_ON;
 	const bool may_not_copy = cfg->port->zero_copy != PORT_ZERO_COPY_OFF && !cfg->is_generic;
 	int err = -EOPNOTSUPP;
@@ -199,12 +199,21 @@ unsigned xdp_sock_close(struct xdp_sock *s)
 	return n;
 }
 
-uint32_t xdp_sock_max_frame(const struct xdp_sock *s)
+/* ---- what the control thread asks and says ---- */
+
+uint32_t xdp_sock_max_received(const struct xdp_sock *s)
 {
-	return s->is_multi_buffer ? MAX_DESCS * s->umem.frame_size : s->umem.frame_size;
+	uint32_t room = s->umem.frame_size - RX_HEADROOM;
+
+	return s->is_multi_buffer ? MAX_DESCS * room : room;
 }
 
-/* ---- what others ask ---- */
+void xdp_sock_set_down(struct xdp_sock *s, bool is_down)
+{
+	s->is_down = is_down;
+	/* What has waited goes on at once. */
+	s->retry_us = is_down ? 0 : 1;
+}
 
 void xdp_sock_memory(const struct xdp_sock *s, struct port_memory *m)
 {
@@ -418,8 +427,10 @@ unsigned xdp_sock_tx_reap(struct xdp_sock *s)
 {
 	unsigned n = 0;
 
-	if (s->tx_head == s->tx_tail && s->umem.n_sending == 0)
+	if (s->tx_head == s->tx_tail && s->umem.n_sending == 0) {
+		s->retry_us = 0;
 		return 0;
+	}
 	if (s->retry_us > 0)
 		push(s);
 	collect_completions(s);
@@ -518,6 +529,11 @@ static bool has_room(struct xdp_sock *s, uint32_t n_descs)
 	return s->umem.n_free_tx >= n_descs && s->tx_tail - s->tx_head < s->umem.n_frames;
 }
 
+static uint32_t max_sent(const struct xdp_sock *s)
+{
+	return s->is_multi_buffer ? MAX_DESCS * s->umem.frame_size : s->umem.frame_size;
+}
+
 unsigned xdp_sock_tx(struct xdp_sock *s, struct frame *frames, unsigned n, unsigned *n_dropped)
 {
 	uint32_t n_submitted = 0;
@@ -526,7 +542,7 @@ unsigned xdp_sock_tx(struct xdp_sock *s, struct frame *frames, unsigned n, unsig
 	for (i = 0; i < n; i++) {
 		uint32_t n_descs = (frames[i].len + s->umem.frame_size - 1) >> s->umem.frame_shift;
 
-		frames[i].is_dropped = frames[i].len > xdp_sock_max_frame(s);
+		frames[i].is_dropped = frames[i].len > max_sent(s);
 		if (unlikely(frames[i].is_dropped))
 			n_descs = 0;
 		if (!has_room(s, n_descs))

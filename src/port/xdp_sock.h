@@ -21,6 +21,9 @@
 #include "port/port.h"
 #include "port/umem.h"
 
+/* In front of what the MTU counts: Ethernet header and VLAN tag. */
+#define LINK_HEADER_LEN 18
+
 /* Most segments of the frames that one burst looks at. */
 #define XDP_SOCK_SEGMENTS 1024
 
@@ -96,7 +99,10 @@ void xdp_sock_memory(const struct xdp_sock *s, struct port_memory *m);
  * else touches these counters. */
 void xdp_sock_read_stats(struct xdp_sock *s, struct queue_stats *stats);
 
-/* Return: the bytes of the largest frame that fits. */
-uint32_t xdp_sock_max_frame(const struct xdp_sock *s);
+/* Return: the bytes of the largest frame that can be received. */
+uint32_t xdp_sock_max_received(const struct xdp_sock *s);
+
+/* The interface is down and sends nothing, or up again. Parked. */
+void xdp_sock_set_down(struct xdp_sock *s, bool is_down);
 
 #endif
