@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Resident memory of the daemon beyond the guest's RAM: one queue pair on a tap, while frames circle
-# (tap-circle.sh). The guest's memory is shared (RssShmem, huge pages) and not counted.
+# (circle.sh). The guest's memory is shared (RssShmem, huge pages) and not counted.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=bench/tap-circle.sh
-. "$(dirname "$0")/tap-circle.sh"
+# shellcheck source=bench/circle.sh
+. "$(dirname "$0")/circle.sh"
 
 LIMIT_KB=$((24 * 1024))
 
@@ -31,7 +31,7 @@ measure_memory()
 
 bench_parse_options "$@"
 bench_prepare
-start_circle ours
+start_circle tap ours
 measure_rates Tx-pps Rx-pps
 printf 'one queue pair, %s frames/s from and %s towards the guest\n' "${RATES[@]}"
 measure_memory || die "more than $LIMIT_KB KiB"

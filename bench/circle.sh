@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# Frames that circle in both directions: testpmd as frontend has two ports, virtio-user and a packet
+# socket on the far end of the backend's interface, and forwards each to the other. They circle for
+# as long as nobody loses one, as fast as the slowest part can. To be sourced after bench/lib.sh.
+
+NEAR=loop0             # the backend's interface: a tap, or one end of a veth pair
+BURSTS=${BURSTS:-4} # of 32 frames, on their way in each direction
+
+# $1: tap or xdp; $2: ours or peer.
+start_circle()
+{
+	local far
+	case $1 in
+	tap) far=$NEAR ;;
+	xdp) far=loop1 && make_veth "$far" ;;
+	esac
+	"start_$1_$2"
+	start_frontend \
+		"--vdev virtio_user0,path=$SOCK,queue_size=256 --vdev net_af_packet0,iface=$far" io
+	testpmd_run fe start tx_first "$BURSTS" >/dev/null
+}
+
+start_tap_ours()
+{
+	in_netns ip tuntap add dev "$NEAR" mode tap vnet_hdr
+	in_netns ip link set "$NEAR" up
+	start_our_backend --port="tap:$NEAR"
+}
+
+start_tap_peer()
+{
+	start_peer_backend "--vdev net_tap0,iface=$NEAR" --forward-mode=io
+}
+
+start_xdp_ours()
+{
+	start_our_backend --port="xdp:$NEAR"
+}
+
+start_xdp_peer()
+{
+	start_peer_backend "--vdev net_af_xdp0,iface=$NEAR,start_queue=0,queue_count=1" \
+		--forward-mode=io
+}
+
+# A veth pair without the host's own chatter: its frames would circle too.
+make_veth()
+{
+	in_netns ip link add "$NEAR" type veth peer name "$1"
+	in_netns sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+	in_netns ip link set "$NEAR" up
+	in_netns ip link set "$1" up
+}
+
+stop_circle()
+{
+	testpmd_stop fe
+	stop_backend
+	in_netns ip link del "$NEAR" 2>/dev/null || true
+}
