@@ -12,7 +12,7 @@ start_circle()
 	local far
 	case $1 in
 	tap) far=$NEAR ;;
-	xdp) far=loop1 && make_veth "$far" ;;
+	xdp) far=loop1 && make_silent_veth "$far" ;;
 	esac
 	"start_$1_$2"
 	start_frontend \
@@ -44,12 +44,10 @@ start_xdp_peer()
 }
 
 # A veth pair without the host's own chatter: its frames would circle too.
-make_veth()
+make_silent_veth()
 {
-	in_netns ip link add "$NEAR" type veth peer name "$1"
 	in_netns sysctl -qw net.ipv6.conf.all.disable_ipv6=1
-	in_netns ip link set "$NEAR" up
-	in_netns ip link set "$1" up
+	make_veth "$NEAR" "$1" ""
 }
 
 stop_circle()

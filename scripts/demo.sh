@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Shows vhost-user-xdp at work: installs what is missing, builds, boots a Linux guest in QEMU with the
 # daemon as its network card, pings it, measures TCP both ways, and takes everything away again.
-# usage: demo.sh [tap]
-#   tap  the network behind the daemon: a tap in a namespace of its own
+# usage: demo.sh [tap|xdp]
+#   tap  the network behind the daemon: a tap in a namespace of its own (default)
+#   xdp  a veth pair in a namespace of its own, and AF_XDP on one end
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,16 +13,16 @@ set -euo pipefail
 GUEST_IP=10.77.0.2
 HOST_IP=10.77.0.1
 export GUEST_ADDRESS=$GUEST_IP/24
-TAP=vm0
 SECONDS_EACH=5
 COUNTERS=(rx_packets rx_batches tx_packets tx_batches calls wakeups)
 
 parse_options()
 {
-	case ${1:-tap} in
-	tap) ;;
-	--help) sed -n '2,5s/^# //p' "$0" && exit 0 ;;
-	*) say "usage: ${0##*/} [tap]" && exit 2 ;;
+	NETWORK=${1:-tap}
+	case $NETWORK in
+	tap | xdp) ;;
+	--help) sed -n '2,6s/^# //p' "$0" && exit 0 ;;
+	*) say "usage: ${0##*/} [tap|xdp]" && exit 2 ;;
 	esac
 }
 
@@ -29,9 +30,9 @@ start_everything()
 {
 	make_work_dir
 	make_netns
-	make_tap "$TAP" "$HOST_IP/24"
+	make_network "$NETWORK" "$HOST_IP/24"
 	say "starting the daemon"
-	daemon_start --port="tap:$TAP"
+	daemon_start --port="$PORT"
 	cat "$DAEMON_LOG" >&2
 	say "booting the guest"
 	guest_start "$SOCK" 1
@@ -88,7 +89,7 @@ measure_tcp()
 }
 
 parse_options "$@"
-need_root "a namespace and a tap"
+need_root "a namespace and interfaces"
 install_packages build guest
 [[ -n ${VUX_DAEMON:-} ]] || { say "building" && build_preset release; }
 prepare_guest_image

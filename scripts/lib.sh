@@ -150,6 +150,29 @@ make_tap()
 	in_netns ip link set "$name" up
 }
 
+# Make a veth pair, both ends up: $1 for the daemon, $2 for the host, with the address $3 ("": none) and
+# further options "$@" of `ip link`.
+make_veth()
+{
+	local near=$1 far=$2 address=$3
+	shift 3
+	in_netns ip link add "$near" "$@" type veth peer name "$far" "$@"
+	[[ -z $address ]] || in_netns ip addr add "$address" dev "$far"
+	in_netns ip link set "$near" up
+	in_netns ip link set "$far" up
+}
+
+# Make the network behind a daemon of the port type $1, with the host's address $2. PORT is the daemon's
+# port then, and HOST_IF where the host is on it.
+make_network()
+{
+	case $1 in
+	tap) HOST_IF=vm0 && make_tap vm0 "$2" ;;
+	xdp) HOST_IF=host0 && make_veth vm0 "$HOST_IF" "$2" ;;
+	esac
+	PORT=$1:vm0
+}
+
 # --- processes ---
 
 # Start "$@" in the background, without our terminal's input; its pid is in STARTED. It is ended

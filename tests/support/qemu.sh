@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A guest behind the daemon's tap, and the checks that several QEMU tests make. To be sourced after
+# A guest behind the daemon, and the checks that several QEMU tests make. To be sourced after
 # scripts/lib.sh, guest.sh and report.sh.
 
 GUEST_IP=10.77.0.2
@@ -10,11 +10,23 @@ TAP=vm0
 # A fresh namespace with a tap, or with the options "$@" for `ip tuntap`.
 qemu_prepare()
 {
+	qemu_prepare_alone
+	make_tap "$TAP" "$HOST_IP/24" "$@"
+}
+
+# A fresh namespace with the network of a port type: PORT is the daemon's port then.
+qemu_prepare_port()
+{
+	qemu_prepare_alone
+	make_network "$1" "$HOST_IP/24"
+}
+
+qemu_prepare_alone()
+{
 	need_programs qemu-system-x86_64 busybox cpio iperf3 ping jq ip
 	make_work_dir
 	prepare_guest_image
 	make_netns
-	make_tap "$TAP" "$HOST_IP/24" "$@"
 }
 
 # One ping of the guest that must be answered within a second; more options of ping's.
