@@ -102,7 +102,7 @@ START_TEST(idle_daemons_do_not_wake_up)
 	}
 	/* They sleep; they are not dead. What was received before is taken first. */
 	for (unsigned pair = 0; pair < 2; pair++) {
-		while (nic_poll(&nics[RUNNING], pair, &tapnet.frame))
+		while (nic_poll(&nics[RUNNING], pair, &wire.frame))
 			;
 		nic_ping(&nics[RUNNING], pair, 100, 1);
 	}

@@ -5,7 +5,6 @@
  */
 #include <net/if.h>
 #include <linux/if_tun.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,77 +26,26 @@ START_TEST(frames_go_both_ways)
 	for (uint32_t i = 0; i < 300; i++) {
 		uint32_t len = 18 + i * 61 % 1497;
 
-		tapnet_send_from_guest(len, i);
-		tapnet_expect_on_wire(len, i);
-		tapnet_send_on_wire(len, i);
-		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
-		nic_check_frame(&tapnet.frame, len, i);
+		wire_send_from_guest(len, i);
+		wire_expect(len, i);
+		wire_send(len, i);
+		wire_expect_at_guest(len, i, WAIT_LONG_MS);
 	}
 }
 END_TEST
 
 START_TEST(bursts_keep_their_order_and_lose_nothing)
 {
-	unsigned n = wait_repeats("frames through the tap", 5000, 100000);
-	uint32_t out = 0, in = 0, to_guest = 0, at_guest = 0;
-	char data[FRAME_LEN];
-
 	tapnet_start_guest(&(struct nic_options){.size = 256});
-	while (in < n || at_guest < n) {
-		nic_reap(&nic, 0);
-		for (int i = 0; i < 64 && out < n && nic_tx(&nic, 0)->n_free > 0 && out - in < 400;
-		     i++) {
-			nic_make_frame(data, sizeof(data), out++);
-			nic_queue(&nic, 0, NULL, data, sizeof(data));
-		}
-		driver_kick(nic_tx(&nic, 0));
-		for (int i = 0; i < 64 && to_guest < n && to_guest - at_guest < 400; i++)
-			tapnet_send_on_wire(FRAME_LEN, to_guest++);
-		while (in < out && netns_receive(tapnet.packet, tapnet.frame.data,
-						 sizeof(tapnet.frame.data), 0) >= 0) {
-			tapnet.frame.len = FRAME_LEN;
-			nic_check_frame(&tapnet.frame, FRAME_LEN, in++);
-		}
-		while (nic_poll(&nic, 0, &tapnet.frame))
-			nic_check_frame(&tapnet.frame, FRAME_LEN, at_guest++);
-	}
-	expect_eq(daemon_counter(dut, 0, "tx_packets"), n);
-	expect_eq(daemon_counter(dut, 0, "rx_packets"), n);
-	expect_eq(daemon_counter(dut, 0, "rx_dropped") + daemon_counter(dut, 0, "tx_dropped"), 0);
+	wire_exchange(wait_repeats("frames through the tap", 5000, 100000), 400);
 }
 END_TEST
 
-static unsigned n_sent_by_thread, n_seen, n_to_send;
-
-static void *send_all(void *arg)
-{
-	(void)arg;
-	while (n_sent_by_thread < n_to_send) {
-		/* The tap's own queue holds 500, and drops what is too much. */
-		if (n_sent_by_thread - __atomic_load_n(&n_seen, __ATOMIC_RELAXED) < 300)
-			tapnet_send_on_wire(FRAME_LEN, n_sent_by_thread++);
-		else
-			wait_pause_us(20);
-	}
-	return NULL;
-}
-
 START_TEST(sender_on_another_processor_loses_nothing)
 {
-	pthread_t thread;
-
-	n_to_send = wait_repeats("frames from another processor", 20000, 1000000);
-	n_sent_by_thread = n_seen = 0;
 	tapnet_start_guest(NULL);
-	expect_eq(pthread_create(&thread, NULL, send_all, NULL), 0);
-	for (uint32_t i = 0; i < n_to_send; i++) {
-		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
-		nic_check_frame(&tapnet.frame, FRAME_LEN, i);
-		__atomic_store_n(&n_seen, i + 1, __ATOMIC_RELAXED);
-	}
-	pthread_join(thread, NULL);
-	expect_eq(daemon_counter(dut, 0, "rx_packets"), n_to_send);
-	expect_eq(daemon_counter(dut, 0, "rx_dropped"), 0);
+	/* The tap's own queue holds 500, and drops what is too much. */
+	wire_flow_to_guest(wait_repeats("frames from another processor", 20000, 1000000), 300);
 }
 END_TEST
 
@@ -107,12 +55,11 @@ START_TEST(frames_wait_in_the_tap_while_the_guest_has_no_buffers)
 	tapnet_listen(false);
 	system_connect(NULL);
 	for (uint32_t i = 0; i < 300; i++)
-		tapnet_send_on_wire(FRAME_LEN, i);
+		wire_send(FRAME_LEN, i);
 	nic_expect_nothing(&nic, 0);
 	nic_post(&nic, 0, 64, 2048);
 	for (uint32_t i = 0; i < 300; i++) {
-		nic_recv(&nic, 0, &tapnet.frame, i ? WAIT_LONG_MS : WAIT_PROMPT_MS);
-		nic_check_frame(&tapnet.frame, FRAME_LEN, i);
+		wire_expect_at_guest(FRAME_LEN, i, i ? WAIT_LONG_MS : WAIT_PROMPT_MS);
 	}
 	expect_eq(daemon_counter(dut, 0, "rx_dropped"), 0);
 }
@@ -125,12 +72,11 @@ START_TEST(frames_survive_stop_and_start_of_the_receive_ring)
 	tapnet_start_guest(NULL);
 	for (int round = 0; round < 40; round++) {
 		for (int i = 0; i < 8; i++)
-			tapnet_send_on_wire(FRAME_LEN, seq++);
+			wire_send(FRAME_LEN, seq++);
 		frontend_get_vring_base(&nic.fe, 0);
 		driver_send_setup(nic_rx(&nic, 0), &nic.fe);
 		while (expected < seq) {
-			nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
-			nic_check_frame(&tapnet.frame, FRAME_LEN, expected++);
+			wire_expect_at_guest(FRAME_LEN, expected++, WAIT_LONG_MS);
 		}
 	}
 }
@@ -148,20 +94,20 @@ START_TEST(several_queues_carry_frames)
 
 		nic_make_frame(data, sizeof(data), i);
 		nic_send(&nic, i % 4, data, sizeof(data));
-		tapnet_expect_on_wire(FRAME_LEN, i);
+		wire_expect(FRAME_LEN, i);
 	}
 	/* What comes from the wire is steered to some enabled queue. */
 	for (unsigned disabled = 0; disabled < 3; disabled++) {
 		for (uint32_t i = 0; i < 20; i++) {
 			unsigned n = 0;
 
-			tapnet_send_on_wire(FRAME_LEN, i);
-			wait_until((n = nic_poll(&nic, 0, &tapnet.frame) ||
-					nic_poll(&nic, 1, &tapnet.frame) ||
-					nic_poll(&nic, 2, &tapnet.frame) ||
-					nic_poll(&nic, 3, &tapnet.frame)) > 0,
+			wire_send(FRAME_LEN, i);
+			wait_until((n = nic_poll(&nic, 0, &wire.frame) ||
+					nic_poll(&nic, 1, &wire.frame) ||
+					nic_poll(&nic, 2, &wire.frame) ||
+					nic_poll(&nic, 3, &wire.frame)) > 0,
 				   WAIT_LONG_MS);
-			nic_check_frame(&tapnet.frame, FRAME_LEN, i);
+			nic_check_frame(&wire.frame, FRAME_LEN, i);
 		}
 		for (unsigned ring = 0; ring < 2; ring++)
 			frontend_set_vring_enable(&nic.fe, 2 * (3 - disabled) + ring, false);
@@ -259,11 +205,11 @@ START_TEST(open_tap_can_be_handed_in)
 	system_connect(NULL);
 	nic_post(&nic, 0, 64, 2048);
 	for (uint32_t i = 0; i < 10; i++)
-		tapnet_check_both_ways(i);
+		wire_check_both_ways(i);
 	/* Without a name there is no coming back, but no harm either. */
 	netns_delete_link(&tapnet.ns, TAP);
 	wait_until(daemon_log_count(dut, "deleted") == 1, WAIT_LONG_MS);
-	tapnet_send_from_guest(FRAME_LEN, 1);
+	wire_send_from_guest(FRAME_LEN, 1);
 	nic_wait_sent(&nic, 0, WAIT_LONG_MS);
 	system_check_end();
 }
@@ -292,12 +238,12 @@ START_TEST(host_without_io_uring_gets_one_warning_and_all_frames)
 	nic_post(&nic, 0, 64, 2048);
 	nic_post(&nic, 1, 64, 2048);
 	for (uint32_t i = 0; i < 100; i++) {
-		tapnet_send_from_guest(FRAME_LEN, i);
-		tapnet_expect_on_wire(FRAME_LEN, i);
-		tapnet_send_on_wire(FRAME_LEN, i);
-		wait_until(nic_poll(&nic, 0, &tapnet.frame) || nic_poll(&nic, 1, &tapnet.frame),
+		wire_send_from_guest(FRAME_LEN, i);
+		wire_expect(FRAME_LEN, i);
+		wire_send(FRAME_LEN, i);
+		wait_until(nic_poll(&nic, 0, &wire.frame) || nic_poll(&nic, 1, &wire.frame),
 			   WAIT_LONG_MS);
-		nic_check_frame(&tapnet.frame, FRAME_LEN, i);
+		nic_check_frame(&wire.frame, FRAME_LEN, i);
 	}
 	for (uint32_t i = 0; i < 200; i++) {
 		nic_make_frame(data, sizeof(data), i);
@@ -306,9 +252,9 @@ START_TEST(host_without_io_uring_gets_one_warning_and_all_frames)
 	}
 	driver_kick(nic_tx(&nic, 0));
 	for (uint32_t i = 0; i < 200; i++)
-		tapnet_expect_on_wire(sizeof(data), i);
+		wire_expect(sizeof(data), i);
 	netns_set_link_up(&tapnet.ns, TAP, false);
-	tapnet_send_from_guest(FRAME_LEN, 1);
+	wire_send_from_guest(FRAME_LEN, 1);
 	nic_wait_sent(&nic, 0, WAIT_LONG_MS);
 	expect_eq(daemon_counter(dut, 0, "tx_dropped"), 1);
 	expect_eq(warnings(), 1);

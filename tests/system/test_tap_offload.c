@@ -41,7 +41,7 @@ static uint32_t pseudo_sum(const char *ip, uint32_t tcp_len)
 	return sum_words(ip + 12, 8, 6 + tcp_len);
 }
 
-/* Make a TCP/IPv4 tapnet.frame; the TCP checksum is that of the pseudo header, as for an offload. */
+/* Make a TCP/IPv4 frame; the TCP checksum is that of the pseudo header, as for an offload. */
 static void make_tcp(char *data, uint32_t len)
 {
 	char *ip = data + 14, *tcp = ip + 20;
@@ -95,7 +95,7 @@ START_TEST(large_segmented_frames_go_out_whole)
 		make_tcp(data, sizeof(data));
 		nic_queue(&nic, 0, &tso_hdr, data, sizeof(data));
 		driver_kick(nic_tx(&nic, 0));
-		n = netns_receive(tapnet.packet, got, sizeof(got), WAIT_LONG_MS);
+		n = netns_receive(wire.packet, got, sizeof(got), WAIT_LONG_MS);
 		expect_eq(n, 10 + (ssize_t)sizeof(data));
 		memcpy(&h, got, sizeof(h));
 		expect_eq(h.gso_type, VIRTIO_NET_HDR_GSO_TCPV4);
@@ -107,20 +107,6 @@ START_TEST(large_segmented_frames_go_out_whole)
 }
 END_TEST
 
-static void send_offloaded(const struct virtio_net_hdr_v1 *hdr, const char *data, uint32_t len)
-{
-	struct iovec iov[2];
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
-	struct virtio_net_hdr h;
-
-	memcpy(&h, hdr, sizeof(h));
-	iov[0] = (struct iovec){&h, sizeof(h)};
-	memcpy(&iov[1].iov_base, &data, sizeof(data));
-	iov[1].iov_len = len;
-	expect_msg(sendmsg(tapnet.packet, &msg, 0) == (ssize_t)(10 + len), "sendmsg: %s",
-		   strerror(errno));
-}
-
 START_TEST(large_segmented_frames_come_in_whole)
 {
 	static char data[TSO_IN_LEN];
@@ -131,13 +117,13 @@ START_TEST(large_segmented_frames_come_in_whole)
 	nic_post(&nic, 0, 200, 2048);
 	for (int i = 0; i < 20; i++) {
 		make_tcp(data, sizeof(data));
-		send_offloaded(&tso_hdr, data, sizeof(data));
-		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
-		expect_eq(tapnet.frame.len, sizeof(data));
-		expect_gt(tapnet.frame.n_buffers, 30);
-		expect_eq(tapnet.frame.hdr.gso_type, VIRTIO_NET_HDR_GSO_TCPV4);
-		expect_eq(tapnet.frame.hdr.gso_size, 1460);
-		expect(memcmp(tapnet.frame.data, data, sizeof(data)) == 0);
+		wire_send_offloaded(&tso_hdr, data, sizeof(data));
+		nic_recv(&nic, 0, &wire.frame, WAIT_LONG_MS);
+		expect_eq(wire.frame.len, sizeof(data));
+		expect_gt(wire.frame.n_buffers, 30);
+		expect_eq(wire.frame.hdr.gso_type, VIRTIO_NET_HDR_GSO_TCPV4);
+		expect_eq(wire.frame.hdr.gso_size, 1460);
+		expect(memcmp(wire.frame.data, data, sizeof(data)) == 0);
 	}
 }
 END_TEST
@@ -152,13 +138,13 @@ START_TEST(segmented_frames_are_cut_up_for_a_guest_that_takes_none)
 	system_connect(NULL);
 	nic_post(&nic, 0, 200, 2048);
 	make_tcp(data, 54 + 10 * 1460);
-	send_offloaded(&tso_hdr, data, 54 + 10 * 1460);
+	wire_send_offloaded(&tso_hdr, data, 54 + 10 * 1460);
 	for (int i = 0; i < 10; i++) {
-		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
-		expect_eq(tapnet.frame.len, 54 + 1460);
-		expect(memcmp(&tapnet.frame.hdr, (char[10]){0}, 10) == 0);
-		expect(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len));
-		n_bytes += tapnet.frame.len - 54;
+		nic_recv(&nic, 0, &wire.frame, WAIT_LONG_MS);
+		expect_eq(wire.frame.len, 54 + 1460);
+		expect(memcmp(&wire.frame.hdr, (char[10]){0}, 10) == 0);
+		expect(tcp_checksum_is_complete(wire.frame.data, wire.frame.len));
+		n_bytes += wire.frame.len - 54;
 	}
 	expect_eq(n_bytes, 14600);
 }
@@ -175,12 +161,12 @@ START_TEST(unfinished_checksums_reach_only_guests_that_take_them)
 								      : NIC_FEATURES});
 	nic_post(&nic, 0, 64, 2048);
 	make_tcp(data, sizeof(data));
-	send_offloaded(&csum_hdr, data, sizeof(data));
-	nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
-	expect_eq(tapnet.frame.len, sizeof(data));
-	expect_eq(tapnet.frame.hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM,
+	wire_send_offloaded(&csum_hdr, data, sizeof(data));
+	nic_recv(&nic, 0, &wire.frame, WAIT_LONG_MS);
+	expect_eq(wire.frame.len, sizeof(data));
+	expect_eq(wire.frame.hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM,
 		  is_offloaded ? VIRTIO_NET_HDR_F_NEEDS_CSUM : 0);
-	expect_eq(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len), !is_offloaded);
+	expect_eq(tcp_checksum_is_complete(wire.frame.data, wire.frame.len), !is_offloaded);
 }
 END_TEST
 
@@ -197,10 +183,9 @@ START_TEST(offloads_follow_each_negotiation_and_end_with_it)
 		system_connect(&(struct nic_options){
 			.features = is_offloaded ? NIC_FEATURES | NIC_OFFLOADS : NIC_FEATURES});
 		nic_post(&nic, 0, 64, 2048);
-		send_offloaded(&csum_hdr, data, sizeof(data));
-		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
-		expect_eq(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len),
-			  !is_offloaded);
+		wire_send_offloaded(&csum_hdr, data, sizeof(data));
+		nic_recv(&nic, 0, &wire.frame, WAIT_LONG_MS);
+		expect_eq(tcp_checksum_is_complete(wire.frame.data, wire.frame.len), !is_offloaded);
 		/* While nobody is connected the tap keeps what comes; it is finished by then. */
 		nic_close(&nic);
 	}
@@ -216,21 +201,21 @@ START_TEST(frame_that_waits_for_a_guest_with_fewer_offloads_is_fit_or_dropped)
 	make_tcp(data, sizeof(data));
 	system_connect(&(struct nic_options){.features = NIC_FEATURES | NIC_OFFLOADS});
 	/* No buffers: it waits, and its checksum is not finished. */
-	send_offloaded(&csum_hdr, data, sizeof(data));
+	wire_send_offloaded(&csum_hdr, data, sizeof(data));
 	wait_pause_us(20000);
 	nic_close(&nic);
 	system_connect(NULL);
 	nic_post(&nic, 0, 64, 2048);
 	for (int i = 0; i < 10; i++) {
-		if (nic_poll(&nic, 0, &tapnet.frame)) {
-			expect_eq(tapnet.frame.hdr.flags, 0);
-			expect(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len));
+		if (nic_poll(&nic, 0, &wire.frame)) {
+			expect_eq(wire.frame.hdr.flags, 0);
+			expect(tcp_checksum_is_complete(wire.frame.data, wire.frame.len));
 		}
 		wait_pause_us(5000);
 	}
-	send_offloaded(&csum_hdr, data, sizeof(data));
-	nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
-	expect(tcp_checksum_is_complete(tapnet.frame.data, tapnet.frame.len));
+	wire_send_offloaded(&csum_hdr, data, sizeof(data));
+	nic_recv(&nic, 0, &wire.frame, WAIT_LONG_MS);
+	expect(tcp_checksum_is_complete(wire.frame.data, wire.frame.len));
 }
 END_TEST
 
@@ -275,10 +260,9 @@ START_TEST(headers_from_the_guest_that_make_no_sense_cost_one_frame)
 		driver_kick(nic_tx(&nic, 0));
 		nic_wait_sent(&nic, 0, WAIT_LONG_MS);
 		/* Whatever came of it. */
-		while (netns_receive(tapnet.packet, tapnet.frame.data, sizeof(tapnet.frame.data),
-				     0) >= 0)
+		while (netns_receive(wire.packet, wire.frame.data, sizeof(wire.frame.data), 0) >= 0)
 			;
-		tapnet_check_both_ways(i);
+		wire_check_both_ways(i);
 	}
 	expect_ge(daemon_counter(dut, 0, "tx_dropped"), 6);
 }
@@ -292,10 +276,9 @@ START_TEST(large_frames_reach_a_guest_without_merging_whole_or_not_at_all)
 	system_connect(&(struct nic_options){.features = NIC_BIT(VIRTIO_F_VERSION_1)});
 	nic_post(&nic, 0, 16, 1600);
 	for (uint32_t i = 0; i < 20; i++) {
-		tapnet_send_on_wire(5000, 1000 + i);
-		tapnet_send_on_wire(FRAME_LEN, i);
-		nic_recv(&nic, 0, &tapnet.frame, WAIT_LONG_MS);
-		nic_check_frame(&tapnet.frame, FRAME_LEN, i);
+		wire_send(5000, 1000 + i);
+		wire_send(FRAME_LEN, i);
+		wire_expect_at_guest(FRAME_LEN, i, WAIT_LONG_MS);
 	}
 	expect_eq(daemon_counter(dut, 0, "rx_oversize"), 20);
 	expect_eq(daemon_counter(dut, 0, "rx_dropped"), 20);

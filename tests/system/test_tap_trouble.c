@@ -31,7 +31,7 @@ static int start_behind_slow_bridge(const char *rate, const char *sndbuf)
 		 rate);
 	netns_run(&tapnet.ns, command);
 	tapnet_start("--set", sndbuf, "--set", "port.bridge=br0");
-	tapnet.packet = out;
+	wire.packet = out;
 	system_connect(NULL);
 	return out;
 }
@@ -42,11 +42,11 @@ static void expect_out_of_bridge(int out, uint32_t len, uint32_t seq)
 
 	do { /* the bridge's own network stack may have something to say, too */
 		expect_msg(wait_readable(out, WAIT_LONG_MS), "frame %u does not come out", seq);
-		n = read(out, tapnet.frame.data, sizeof(tapnet.frame.data));
+		n = read(out, wire.frame.data, sizeof(wire.frame.data));
 		expect_ge(n, 0);
-	} while (memcmp(tapnet.frame.data + 12, "\x88\xb5", 2) != 0);
-	tapnet.frame.len = (uint32_t)n;
-	nic_check_frame(&tapnet.frame, len, seq);
+	} while (memcmp(wire.frame.data + 12, "\x88\xb5", 2) != 0);
+	wire.frame.len = (uint32_t)n;
+	nic_check_frame(&wire.frame, len, seq);
 }
 
 START_TEST(full_tap_delays_frames_and_loses_none)
@@ -134,29 +134,27 @@ END_TEST
 START_TEST(tap_that_is_down_drops_and_resumes)
 {
 	tapnet_start_guest(NULL);
-	tapnet_check_both_ways(1);
+	wire_check_both_ways(1);
 	for (uint32_t round = 0; round < 5; round++) {
 		uint64_t dropped = daemon_counter(dut, 0, "tx_dropped");
 		uint64_t before;
 
 		netns_set_link_up(&tapnet.ns, TAP, false);
 		for (uint32_t i = 0; i < 10; i++)
-			tapnet_send_from_guest(FRAME_LEN, i);
+			wire_send_from_guest(FRAME_LEN, i);
 		nic_wait_sent(&nic, 0, WAIT_LONG_MS);
 		expect_eq(daemon_counter(dut, 0, "tx_dropped"), dropped + 10);
 		before = daemon_cpu_ms(dut);
 		wait_pause_us(100000);
 		expect_le(daemon_cpu_ms(dut) - before, wait_scaled_ms(20));
 		netns_set_link_up(&tapnet.ns, TAP, true);
-		recv(tapnet.packet, tapnet.frame.data, 1,
-		     MSG_DONTWAIT); /* ENETDOWN is reported once */
-		tapnet_send_from_guest(FRAME_LEN, 100 + round);
-		expect_gt(netns_receive(tapnet.packet, tapnet.frame.data, sizeof(tapnet.frame.data),
+		recv(wire.packet, wire.frame.data, 1, MSG_DONTWAIT); /* ENETDOWN is reported once */
+		wire_send_from_guest(FRAME_LEN, 100 + round);
+		expect_gt(netns_receive(wire.packet, wire.frame.data, sizeof(wire.frame.data),
 					WAIT_PROMPT_MS),
 			  0);
-		tapnet_send_on_wire(FRAME_LEN, 200 + round);
-		nic_recv(&nic, 0, &tapnet.frame, WAIT_PROMPT_MS);
-		nic_check_frame(&tapnet.frame, FRAME_LEN, 200 + round);
+		wire_send(FRAME_LEN, 200 + round);
+		wire_expect_at_guest(FRAME_LEN, 200 + round, WAIT_PROMPT_MS);
 	}
 	expect_lt(daemon_log_count(dut, "\n"), 20);
 }
@@ -178,7 +176,7 @@ START_TEST(deleted_tap_is_used_again_when_it_is_back)
 
 		netns_delete_link(&tapnet.ns, TAP);
 		wait_until(daemon_log_count(dut, "deleted") == round, WAIT_LONG_MS);
-		tapnet_send_from_guest(FRAME_LEN, 1);
+		wire_send_from_guest(FRAME_LEN, 1);
 		nic_wait_sent(&nic, 0, WAIT_LONG_MS);
 		expect_ge(daemon_counter(dut, 0, "tx_dropped"), round);
 		before = daemon_cpu_ms(dut);
@@ -189,13 +187,13 @@ START_TEST(deleted_tap_is_used_again_when_it_is_back)
 		tapnet_listen(false);
 		wait_until(daemon_log_count(dut, "is back, and in use") == round, WAIT_LONG_MS);
 		netns_wait_running(&tapnet.ns, TAP);
-		tapnet_send_from_guest(FRAME_LEN, 100 + round);
-		tapnet_expect_on_wire(FRAME_LEN, 100 + round);
-		tapnet_send_on_wire(FRAME_LEN, 200 + round);
-		wait_until(nic_poll(&nic, 0, &tapnet.frame) ||
-				   (n_pairs == 2 && nic_poll(&nic, 1, &tapnet.frame)),
+		wire_send_from_guest(FRAME_LEN, 100 + round);
+		wire_expect(FRAME_LEN, 100 + round);
+		wire_send(FRAME_LEN, 200 + round);
+		wait_until(nic_poll(&nic, 0, &wire.frame) ||
+				   (n_pairs == 2 && nic_poll(&nic, 1, &wire.frame)),
 			   WAIT_PROMPT_MS);
-		nic_check_frame(&tapnet.frame, FRAME_LEN, 200 + round);
+		nic_check_frame(&wire.frame, FRAME_LEN, 200 + round);
 	}
 	system_check_end();
 }
@@ -230,7 +228,7 @@ START_TEST(name_that_another_kind_of_interface_takes_is_said_once)
 	tapnet_listen(false);
 	wait_until(daemon_log_count(dut, "is back, and in use") == 1, WAIT_LONG_MS);
 	netns_wait_running(&tapnet.ns, TAP);
-	tapnet_check_both_ways(1);
+	wire_check_both_ways(1);
 }
 END_TEST
 
@@ -260,7 +258,7 @@ START_TEST(name_that_another_process_takes_is_waited_for)
 	tapnet_listen(false);
 	wait_until(daemon_log_count(dut, "is back, and in use") == 1, WAIT_LONG_MS);
 	netns_wait_running(&tapnet.ns, TAP);
-	tapnet_check_both_ways(1);
+	wire_check_both_ways(1);
 }
 END_TEST
 
