@@ -3,63 +3,20 @@
  * Port tap: checksums and segmentation follow what the guest has negotiated, in both directions;
  * large frames arrive whole or not at all.
  */
-#include <arpa/inet.h>
-#include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
+#include "support/segment.h"
 #include "support/tapnet.h"
 
-static void put16(char *at, uint16_t value)
-{
-	uint16_t net = htons(value);
-
-	memcpy(at, &net, sizeof(net));
-}
-
-static uint16_t get16(const char *at)
-{
-	uint16_t net;
-
-	memcpy(&net, at, sizeof(net));
-	return ntohs(net);
-}
-
-static uint32_t sum_words(const char *data, uint32_t len, uint32_t sum)
-{
-	for (uint32_t i = 0; i + 1 < len; i += 2)
-		sum += get16(data + i);
-	if (len % 2)
-		sum += (uint32_t)(uint8_t)data[len - 1] << 8;
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
-
-static uint32_t pseudo_sum(const char *ip, uint32_t tcp_len)
-{
-	return sum_words(ip + 12, 8, 6 + tcp_len);
-}
-
-/* Make a TCP/IPv4 frame; the TCP checksum is that of the pseudo header, as for an offload. */
+/* All of them are TCP over IPv4. */
 static void make_tcp(char *data, uint32_t len)
 {
-	char *ip = data + 14, *tcp = ip + 20;
-
-	memset(data, 0, len);
-	memcpy(data, "\x02\0\0\0\0\2\x02\0\0\0\0\1\x08\0", 14);
-	memcpy(ip, "\x45\0\0\0\0\1\x40\0\x40\6\0\0\x0a\0\0\1\x0a\0\0\2", 20);
-	put16(ip + 2, (uint16_t)(len - 14));
-	put16(ip + 10, (uint16_t)~sum_words(ip, 20, 0));
-	memcpy(tcp, "\x10\0\x10\1\0\0\0\1\0\0\0\0\x50\x18\xff\xff", 16);
-	for (uint32_t i = 54; i < len; i++)
-		data[i] = (char)(i * 7);
-	put16(tcp + 16, (uint16_t)pseudo_sum(ip, len - 34));
+	segment_make(data, len, &segment_kinds[SEGMENT_TCP4], 0);
 }
 
-static bool tcp_checksum_is_complete(const char *data, uint32_t len)
+static bool is_finished(const char *data, uint32_t len)
 {
-	return sum_words(data + 34, len - 34, pseudo_sum(data + 14, len - 34)) == 0xffff;
+	return segment_is_finished(data, len, &segment_kinds[SEGMENT_TCP4]);
 }
 
 static const struct virtio_net_hdr_v1 csum_hdr = {
@@ -143,7 +100,7 @@ START_TEST(segmented_frames_are_cut_up_for_a_guest_that_takes_none)
 		nic_recv(&nic, 0, &wire.frame, WAIT_LONG_MS);
 		expect_eq(wire.frame.len, 54 + 1460);
 		expect(memcmp(&wire.frame.hdr, (char[10]){0}, 10) == 0);
-		expect(tcp_checksum_is_complete(wire.frame.data, wire.frame.len));
+		expect(is_finished(wire.frame.data, wire.frame.len));
 		n_bytes += wire.frame.len - 54;
 	}
 	expect_eq(n_bytes, 14600);
@@ -166,7 +123,7 @@ START_TEST(unfinished_checksums_reach_only_guests_that_take_them)
 	expect_eq(wire.frame.len, sizeof(data));
 	expect_eq(wire.frame.hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM,
 		  is_offloaded ? VIRTIO_NET_HDR_F_NEEDS_CSUM : 0);
-	expect_eq(tcp_checksum_is_complete(wire.frame.data, wire.frame.len), !is_offloaded);
+	expect_eq(is_finished(wire.frame.data, wire.frame.len), !is_offloaded);
 }
 END_TEST
 
@@ -185,7 +142,7 @@ START_TEST(offloads_follow_each_negotiation_and_end_with_it)
 		nic_post(&nic, 0, 64, 2048);
 		wire_send_offloaded(&csum_hdr, data, sizeof(data));
 		nic_recv(&nic, 0, &wire.frame, WAIT_LONG_MS);
-		expect_eq(tcp_checksum_is_complete(wire.frame.data, wire.frame.len), !is_offloaded);
+		expect_eq(is_finished(wire.frame.data, wire.frame.len), !is_offloaded);
 		/* While nobody is connected the tap keeps what comes; it is finished by then. */
 		nic_close(&nic);
 	}
@@ -209,13 +166,13 @@ START_TEST(frame_that_waits_for_a_guest_with_fewer_offloads_is_fit_or_dropped)
 	for (int i = 0; i < 10; i++) {
 		if (nic_poll(&nic, 0, &wire.frame)) {
 			expect_eq(wire.frame.hdr.flags, 0);
-			expect(tcp_checksum_is_complete(wire.frame.data, wire.frame.len));
+			expect(is_finished(wire.frame.data, wire.frame.len));
 		}
 		wait_pause_us(5000);
 	}
 	wire_send_offloaded(&csum_hdr, data, sizeof(data));
 	nic_recv(&nic, 0, &wire.frame, WAIT_LONG_MS);
-	expect(tcp_checksum_is_complete(wire.frame.data, wire.frame.len));
+	expect(is_finished(wire.frame.data, wire.frame.len));
 }
 END_TEST
 
