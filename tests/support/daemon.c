@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
-#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -156,6 +155,13 @@ static void deny_io_uring(void)
 		_exit(125);
 }
 
+static void deny_caps(uint64_t caps)
+{
+	for (int i = 0; i < 64; i++)
+		if ((caps >> i & 1) && prctl(PR_CAPBSET_DROP, i) < 0)
+			_exit(125);
+}
+
 static void pass_fd(int fd)
 {
 	if (fd == PASSED_FD)
@@ -198,8 +204,7 @@ static void become_daemon(const struct daemon *d, const struct daemon_options *o
 		pass_fd(o->pass_fd);
 	if (o->is_activated)
 		announce_fd();
-	if (o->has_no_net_admin && prctl(PR_CAPBSET_DROP, CAP_NET_ADMIN) < 0)
-		_exit(125);
+	deny_caps(o->denied_caps);
 	unsetenv("NOTIFY_SOCKET");
 	if (o->is_io_uring_denied)
 		deny_io_uring();

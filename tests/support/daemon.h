@@ -35,7 +35,7 @@ struct daemon_options {
 	bool has_no_socket;		   /* leave --socket-path= out */
 	const struct netns *netns;	   /* NULL: the test's */
 	bool is_io_uring_denied;	   /* io_uring_setup() gives EPERM */
-	bool has_no_net_admin;		   /* without CAP_NET_ADMIN, for good */
+	uint64_t denied_caps;		   /* bits of CAP_...: without them, for good */
 	int pass_fd;			   /* > 0: becomes its fd 3 */
 	bool is_activated;		   /* LISTEN_FDS says that fd 3 is a socket for it */
 	const char *umask;		   /* octal; NULL: the test's */

@@ -115,7 +115,29 @@ void netns_run(const struct netns *ns, const char *command)
 	expect_msg(status == 0, "%s: status %d", command, status);
 }
 
-static int open_socket(const struct netns *ns, int domain, int type, int protocol)
+/* `ip` knows a namespace by a path. */
+void netns_make_veth(const struct netns *ns, const char *name, const struct netns *far_ns,
+		     const char *far, unsigned n_queues)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "ip link add %s numrxqueues %u numtxqueues %u type veth peer name %s "
+		 "numrxqueues %u numtxqueues %u netns /proc/%d/fd/%d",
+		 name, n_queues, n_queues, far, n_queues, n_queues, getpid(), far_ns->fd);
+	netns_run(ns, command);
+}
+
+void netns_move_link(const struct netns *ns, const char *name, const struct netns *to)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "ip link set %s netns /proc/%d/fd/%d", name, getpid(),
+		 to->fd);
+	netns_run(ns, command);
+}
+
+int netns_socket(const struct netns *ns, int domain, int type, int protocol)
 {
 	int fd;
 
@@ -129,14 +151,14 @@ static int open_socket(const struct netns *ns, int domain, int type, int protoco
 /* An ioctl on an interface. Return: 0 or -errno. */
 static int link_ioctl(const struct netns *ns, unsigned long request, struct ifreq *ifr)
 {
-	int fd = open_socket(ns, AF_INET, SOCK_DGRAM, 0);
+	int fd = netns_socket(ns, AF_INET, SOCK_DGRAM, 0);
 	int err = ioctl(fd, request, ifr) < 0 ? -errno : 0;
 
 	close(fd);
 	return err;
 }
 
-static int index_of(const struct netns *ns, const char *name)
+int netns_link_index(const struct netns *ns, const char *name)
 {
 	struct ifreq ifr = request_of(name);
 
@@ -145,7 +167,7 @@ static int index_of(const struct netns *ns, const char *name)
 
 bool netns_link_exists(const struct netns *ns, const char *name)
 {
-	return index_of(ns, name) != 0;
+	return netns_link_index(ns, name) != 0;
 }
 
 void netns_set_link_up(const struct netns *ns, const char *name, bool is_up)
@@ -155,6 +177,14 @@ void netns_set_link_up(const struct netns *ns, const char *name, bool is_up)
 	expect_eq(link_ioctl(ns, SIOCGIFFLAGS, &ifr), 0);
 	ifr.ifr_flags = (short)(is_up ? ifr.ifr_flags | IFF_UP : ifr.ifr_flags & ~IFF_UP);
 	expect_eq(link_ioctl(ns, SIOCSIFFLAGS, &ifr), 0);
+}
+
+void netns_get_mac(const struct netns *ns, const char *name, uint8_t mac[6])
+{
+	struct ifreq ifr = request_of(name);
+
+	expect_eq(link_ioctl(ns, SIOCGIFHWADDR, &ifr), 0);
+	memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
 }
 
 static bool is_running(const struct netns *ns, const char *name)
@@ -188,14 +218,14 @@ void netns_delete_link(const struct netns *ns, const char *name)
 		.header = {.nlmsg_len = sizeof(request),
 			   .nlmsg_type = RTM_DELLINK,
 			   .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
-		.link = {.ifi_family = AF_UNSPEC, .ifi_index = index_of(ns, name)},
+		.link = {.ifi_family = AF_UNSPEC, .ifi_index = netns_link_index(ns, name)},
 	};
 	struct {
 		struct nlmsghdr header;
 		struct nlmsgerr error;
 		char echo[256];
 	} answer;
-	int fd = open_socket(ns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+	int fd = netns_socket(ns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 
 	expect_ne(request.link.ifi_index, 0);
 	expect_eq(send(fd, &request, sizeof(request), 0), sizeof(request));
@@ -207,11 +237,11 @@ void netns_delete_link(const struct netns *ns, const char *name)
 
 int netns_packet_socket(const struct netns *ns, const char *name, bool has_vnet_hdr)
 {
-	int fd = open_socket(ns, AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, 0);
+	int fd = netns_socket(ns, AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, 0);
 	struct sockaddr_ll addr = {
 		.sll_family = AF_PACKET,
 		.sll_protocol = htons(ETH_P_ALL),
-		.sll_ifindex = index_of(ns, name),
+		.sll_ifindex = netns_link_index(ns, name),
 	};
 	int on = 1, room = 8 << 20;
 

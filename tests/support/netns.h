@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct netns {
@@ -29,6 +30,16 @@ void netns_leave(const struct netns *ns);
 /* Make a persistent tap, down. @n_queues: more than 1: multi-queue */
 void netns_make_tap(const struct netns *ns, const char *name, unsigned n_queues);
 
+/* Make a pair of virtual Ethernet interfaces, down, with `n_queues` each way. `far` is in the
+ * namespace `far_ns`. */
+void netns_make_veth(const struct netns *ns, const char *name, const struct netns *far_ns,
+		     const char *far, unsigned n_queues);
+
+/* Move an interface to another namespace; it is down there. */
+void netns_move_link(const struct netns *ns, const char *name, const struct netns *to);
+
+/* Return: the index of an interface; 0: there is none of that name. */
+int netns_link_index(const struct netns *ns, const char *name);
 bool netns_link_exists(const struct netns *ns, const char *name);
 void netns_set_link_up(const struct netns *ns, const char *name, bool is_up);
 /* Wait until an interface that is up carries frames: a tap's carrier comes with its first user, and
@@ -38,8 +49,14 @@ void netns_wait_running(const struct netns *ns, const char *name);
 void netns_set_mtu(const struct netns *ns, const char *name, int mtu);
 void netns_delete_link(const struct netns *ns, const char *name);
 
+/* Read the address of an interface. */
+void netns_get_mac(const struct netns *ns, const char *name, uint8_t mac[6]);
+
 /* Run a shell command (ip, tc) in the namespace; it must succeed. */
 void netns_run(const struct netns *ns, const char *command);
+
+/* Open a socket that lives in the namespace. Return: its fd. */
+int netns_socket(const struct netns *ns, int domain, int type, int protocol);
 
 /* Open a queue of a tap, which is made if it is missing. @flags: IFF_... besides IFF_TAP. */
 int netns_open_tap(const struct netns *ns, const char *name, int flags);

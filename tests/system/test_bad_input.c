@@ -4,6 +4,7 @@
  * and one line that says what and where; nothing is created. And the options that only print.
  */
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -327,7 +328,7 @@ END_TEST
 START_TEST(missing_privilege_is_named)
 {
 	expect_failure(&(struct daemon_options){.netns = &tapnet.ns,
-						.has_no_net_admin = true,
+						.denied_caps = 1ULL << CAP_NET_ADMIN,
 						.args = {TAP_OPTION}},
 		       1, "CAP_NET_ADMIN");
 }
