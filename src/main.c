@@ -159,6 +159,13 @@ static int start_loop(struct daemon *d)
 	return 0;
 }
 
+static void on_link(void *arg, bool is_up)
+{
+	const struct daemon *d = arg;
+
+	device_set_link(d->device, is_up);
+}
+
 static int start_device(struct daemon *d)
 {
 	const struct config *cfg = &d->config;
@@ -180,7 +187,10 @@ static int start_device(struct daemon *d)
 	memcpy(device_cfg.mac, cfg->mac, sizeof(device_cfg.mac));
 	device_cfg.features = netdev_features(d->netdev);
 	d->device = device_new(&device_cfg, &netdev_device_ops, d->netdev);
-	return d->device ? 0 : -ENOMEM;
+	if (!d->device)
+		return -ENOMEM;
+	netdev_watch_link(d->netdev, on_link, d);
+	return 0;
 }
 
 static int start_server(struct daemon *d)
@@ -233,6 +243,8 @@ static void stop(struct daemon *d)
 {
 	ctl_close(d->ctl);
 	server_close(d->server);
+	if (d->netdev)
+		netdev_watch_link(d->netdev, NULL, NULL);
 	device_free(d->device);
 	netdev_close(d->netdev);
 	if (d->memory_lost_fd >= 0)

@@ -16,6 +16,9 @@
 struct netdev {
 	struct port port;
 	bool is_port_open;
+	bool is_link_down;
+	void (*on_link)(void *arg, bool is_up); /* NULL: nobody asks */
+	void *on_link_arg;
 	struct ctrl_vq *ctrl;
 	unsigned n_pairs;
 	struct worker workers[];
@@ -232,9 +235,32 @@ const struct device_ops netdev_device_ops = {
 
 /* ---- life ---- */
 
+static void note_link(void *arg, bool is_up)
+{
+	struct netdev *n = arg;
+
+	n->is_link_down = !is_up;
+	if (n->on_link)
+		n->on_link(n->on_link_arg, is_up);
+}
+
+void netdev_watch_link(struct netdev *n, void (*on_link)(void *arg, bool is_up), void *arg)
+{
+	n->on_link = on_link;
+	n->on_link_arg = arg;
+	if (on_link)
+		on_link(arg, !n->is_link_down);
+}
+
 static int open_port(struct netdev *n, const struct port_config *cfg, struct ev_loop *loop)
 {
-	struct port_host host = {.loop = loop, .park = park_all, .unpark = unpark_all, .arg = n};
+	struct port_host host = {
+		.loop = loop,
+		.park = park_all,
+		.unpark = unpark_all,
+		.link = note_link,
+		.arg = n,
+	};
 	int err;
 
 	n->port.ops = cfg->ops;

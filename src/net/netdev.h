@@ -53,6 +53,9 @@ extern const struct device_ops netdev_device_ops;
  */
 int netdev_open(struct netdev **out, const struct netdev_config *cfg, struct ev_loop *loop);
 
+/* Have `on_link` told of the port's link: now, and whenever it changes. Control thread. */
+void netdev_watch_link(struct netdev *n, void (*on_link)(void *arg, bool is_up), void *arg);
+
 /* Stop the workers, close the port. NULL is accepted. */
 void netdev_close(struct netdev *n);
 

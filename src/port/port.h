@@ -54,6 +54,8 @@ struct port_host {
 	struct ev_loop *loop; /* the control thread's, for what the port watches there */
 	void (*park)(void *arg);
 	void (*unpark)(void *arg);
+	/* The link's state; a port that never says so is up. Also during open. */
+	void (*link)(void *arg, bool is_up);
 	void *arg;
 };
 

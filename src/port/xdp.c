@@ -263,8 +263,22 @@ static void close_socket(struct xdp_queue *xq)
 	xq->base.tx_full = false;
 }
 
+/* Add what the kernel has counted; it forgets that with the sockets. */
+static void refresh_stats(struct xdp *xdp)
+{
+	for (unsigned i = 0; i < xdp->port->n_queues; i++) {
+		struct xdp_queue *xq = &xdp->queues[i];
+
+		if (xq->sock.xsk && xq->base.stats)
+			xdp_sock_read_stats(&xq->sock, xq->base.stats);
+		if (xq->group.fd >= 0 && xq->base.stats)
+			xdp_group_read_stats(&xq->group, xq->base.stats);
+	}
+}
+
 static void close_sockets(struct xdp *xdp)
 {
+	refresh_stats(xdp);
 	for (unsigned i = 0; i < xdp->port->n_queues; i++)
 		close_socket(&xdp->queues[i]);
 	xdp_group_close(&xdp->queues[0].group);
@@ -401,6 +415,7 @@ static int attach(struct xdp *xdp)
 	check_mtu(xdp);
 	xdp->is_gone = false;
 	share_out(xdp);
+	xdp->host.link(xdp->host.arg, xdp->dev.has_carrier);
 	return 0;
 }
 
@@ -425,6 +440,7 @@ static void xdp_on_gone(void *arg)
 	xdp->host.park(xdp->host.arg);
 	close_sockets(xdp);
 	xdp->host.unpark(xdp->host.arg);
+	xdp->host.link(xdp->host.arg, false);
 }
 
 static int xdp_on_back(void *arg)
@@ -471,6 +487,8 @@ static void xdp_on_change(void *arg)
 	}
 	if (xdp->dev.is_up != before.is_up)
 		set_down(xdp, !xdp->dev.is_up);
+	if (xdp->dev.has_carrier != before.has_carrier)
+		xdp->host.link(xdp->host.arg, xdp->dev.has_carrier);
 	if (xdp->dev.mtu != before.mtu)
 		check_mtu(xdp);
 }
@@ -576,11 +594,7 @@ static void xdp_memory(struct port_queue *q, struct port_memory *m)
 
 static void xdp_refresh_stats(struct port *p)
 {
-	struct xdp *xdp = xdp_of(p);
-
-	for (unsigned i = 0; i < p->n_queues; i++)
-		if (xdp->queues[i].sock.xsk)
-			xdp_sock_read_stats(&xdp->queues[i].sock, xdp->queues[i].base.stats);
+	refresh_stats(xdp_of(p));
 }
 
 const struct port_ops xdp_port = {

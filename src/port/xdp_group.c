@@ -21,6 +21,10 @@
 /* A tag may come in front of what is read. */
 #define BUFFER_LEN (TAG_LEN + FRAME_MAX_LEN)
 
+/* Bytes of the kernel's for frames that wait, each of which takes some thousand: the usual limit
+ * holds less than a burst. */
+#define RECEIVE_BUFFER (4 << 20)
+
 /* ---- life ---- */
 
 /* What others have sent to a group; what the host itself sends is not for the guest again. */
@@ -43,8 +47,11 @@ static int set_up(int fd, int ifindex)
 {
 	const struct sockaddr_ll addr = {
 		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = ifindex};
-	const int on = 1;
+	const int on = 1, room = RECEIVE_BUFFER;
 
+	/* Without the privilege it is cut to the host's limit. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) < 0)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
 	if (set_filter(fd) < 0 ||
 	    setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) < 0 ||
 	    setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)) < 0 ||
@@ -76,6 +83,16 @@ void xdp_group_close(struct xdp_group *g)
 		close(g->fd);
 	free(g->buffer);
 	*g = (struct xdp_group){.fd = -1};
+}
+
+void xdp_group_read_stats(const struct xdp_group *g, struct queue_stats *stats)
+{
+	struct tpacket_stats now;
+	socklen_t len = sizeof(now);
+
+	/* The kernel counts from zero again after each question. */
+	if (getsockopt(g->fd, SOL_PACKET, PACKET_STATISTICS, &now, &len) == 0)
+		stat_add(stats, STAT_xdp_rx_dropped, now.tp_drops);
 }
 
 /* ---- the path of a packet ---- */

@@ -37,4 +37,8 @@ bool xdp_group_peek(struct xdp_group *g, struct frame *f, bool wants_csum,
 /* The frame has been taken. */
 void xdp_group_release(struct xdp_group *g);
 
+/* Add to the counters what the kernel has dropped since the last time, for want of room. Control
+ * thread only: nobody else touches these counters. */
+void xdp_group_read_stats(const struct xdp_group *g, struct queue_stats *stats);
+
 #endif

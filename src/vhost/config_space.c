@@ -12,7 +12,7 @@ int config_space_read(const struct device_config *cfg, uint32_t offset, uint32_t
 {
 	uint8_t space[VHOST_USER_MAX_CONFIG_SIZE] = {0};
 	struct virtio_net_config net = {
-		.status = htole16(VIRTIO_NET_S_LINK_UP),
+		.status = htole16(cfg->is_link_down ? 0 : VIRTIO_NET_S_LINK_UP),
 		.max_virtqueue_pairs = htole16((uint16_t)cfg->n_pairs),
 		.mtu = htole16(cfg->mtu),
 	};

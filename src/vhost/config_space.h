@@ -20,7 +20,8 @@ struct device_config {
 	bool has_mac;
 	uint8_t mac[6];
 	uint16_t mtu;	   /* 0: not configured */
-	bool offer_config; /* offer the CONFIG protocol feature */
+	bool offer_config; /* offer the CONFIG protocol feature, and the channel to tell of changes */
+	bool is_link_down; /* the port has no carrier */
 };
 
 /*

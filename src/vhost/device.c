@@ -6,6 +6,7 @@
 #include <linux/virtio_net.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "vhost/config_space.h"
@@ -31,6 +32,7 @@ struct device {
 	uint64_t protocol_features;
 	uint8_t status;
 	struct gmem *mem;
+	int backend_fd; /* to ask the frontend by; -1 */
 	struct ring rings[DEVICE_MAX_RINGS];
 };
 
@@ -75,7 +77,8 @@ static uint64_t protocol_features_offered(const struct device *d)
 	if (d->cfg.n_pairs > 1)
 		features |= BIT_ULL(VHOST_USER_PROTOCOL_F_MQ);
 	if (d->cfg.offer_config)
-		features |= BIT_ULL(VHOST_USER_PROTOCOL_F_CONFIG);
+		features |= BIT_ULL(VHOST_USER_PROTOCOL_F_CONFIG) |
+			    BIT_ULL(VHOST_USER_PROTOCOL_F_BACKEND_REQ);
 	return features;
 }
 
@@ -433,6 +436,40 @@ static int set_vring_err(struct device *d, struct wire_msg *msg, struct device_r
 	return err;
 }
 
+/* ---- messages: the backend's channel ---- */
+
+static void close_backend_fd(struct device *d)
+{
+	if (d->backend_fd >= 0)
+		close(d->backend_fd);
+	d->backend_fd = -1;
+}
+
+static int set_backend_req_fd(struct device *d, struct wire_msg *msg, struct device_reply *reply)
+{
+	(void)reply;
+	if (msg->n_fds != 1)
+		return -EINVAL;
+	close_backend_fd(d);
+	d->backend_fd = wire_msg_take_fd(msg, 0);
+	return 0;
+}
+
+void device_set_link(struct device *d, bool is_up)
+{
+	int err;
+
+	if (d->cfg.is_link_down == !is_up)
+		return;
+	d->cfg.is_link_down = !is_up;
+	if (d->backend_fd < 0 || !has_protocol_feature(d, VHOST_USER_PROTOCOL_F_CONFIG))
+		return;
+	err = wire_request(d->backend_fd, VHOST_USER_BACKEND_CONFIG_CHANGE);
+	if (err)
+		log_warn(err, "vhost-user: cannot tell the frontend that the link is %s",
+			 is_up ? "up" : "down");
+}
+
 /* ---- the table ---- */
 
 #define SIZE_IS_CHECKED_BY_HANDLER UINT32_MAX
@@ -471,6 +508,7 @@ static const struct message messages[VHOST_USER_REQUEST_MAX] = {
 	[VHOST_USER_GET_QUEUE_NUM] = {"GET_QUEUE_NUM", get_queue_num, 0, 0, true},
 	[VHOST_USER_SET_VRING_ENABLE] = {"SET_VRING_ENABLE", set_vring_enable, STATE, 0, false},
 	[VHOST_USER_NET_SET_MTU] = {"NET_SET_MTU", net_set_mtu, U64, 0, false},
+	[VHOST_USER_SET_BACKEND_REQ_FD] = {"SET_BACKEND_REQ_FD", set_backend_req_fd, 0, 1, false},
 	[VHOST_USER_GET_CONFIG] = {"GET_CONFIG", get_config, ANY, 0, true},
 	[VHOST_USER_SET_CONFIG] = {"SET_CONFIG", set_config, ANY, 0, false},
 	[VHOST_USER_RESET_DEVICE] = {"RESET_DEVICE", reset_device, 0, 0, false},
@@ -532,6 +570,7 @@ struct device *device_new(const struct device_config *cfg, const struct device_o
 	d->cfg = *cfg;
 	d->ops = ops;
 	d->arg = arg;
+	d->backend_fd = -1;
 	return d;
 }
 
@@ -539,6 +578,7 @@ void device_disconnect(struct device *d)
 {
 	reset(d);
 	d->protocol_features = 0;
+	close_backend_fd(d);
 	gmem_put(d->mem);
 	d->mem = NULL;
 }

@@ -82,6 +82,12 @@ void device_free(struct device *d);
  */
 int device_handle(struct device *d, struct wire_msg *msg, struct device_reply *reply);
 
+/*
+ * The port's link has changed. A frontend that reads the configuration space from here is told, if
+ * it has given us a channel for that; others decide the link's state themselves.
+ */
+void device_set_link(struct device *d, bool is_up);
+
 /* The frontend has gone: stop every ring, let go of memory, fds and features. */
 void device_disconnect(struct device *d);
 

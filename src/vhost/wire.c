@@ -160,25 +160,39 @@ int wire_read(struct wire_reader *r, int sock)
 	return ret;
 }
 
-int wire_reply(int sock, uint32_t request, const union vhost_user_payload *payload, uint32_t size)
+/* Send one message. Return: 0 or a negative errno. */
+static int send_message(int sock, const struct vhost_user_header *header, const void *payload)
 {
-	struct vhost_user_header header = {
-		.request = request,
-		.flags = VHOST_USER_VERSION | VHOST_USER_REPLY,
-		.size = size,
-	};
-	char bytes[sizeof(header) + MAX_PAYLOAD];
-	size_t len = sizeof(header) + size;
+	char bytes[sizeof(*header) + MAX_PAYLOAD];
+	size_t len = sizeof(*header) + header->size;
 	ssize_t n;
 
-	assert(size <= MAX_PAYLOAD);
-	memcpy(bytes, &header, sizeof(header));
-	memcpy(bytes + sizeof(header), payload, size);
+	assert(header->size <= MAX_PAYLOAD);
+	memcpy(bytes, header, sizeof(*header));
+	memcpy(bytes + sizeof(*header), payload, header->size);
 	do {
 		n = send(sock, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	/* The rest of a cut reply would have to wait for a peer that is not reading. */
+	/* The rest of a cut message would have to wait for a peer that is not reading. */
 	return (size_t)n == len ? 0 : -EAGAIN;
+}
+
+int wire_reply(int sock, uint32_t request, const union vhost_user_payload *payload, uint32_t size)
+{
+	const struct vhost_user_header header = {
+		.request = request,
+		.flags = VHOST_USER_VERSION | VHOST_USER_REPLY,
+		.size = size,
+	};
+
+	return send_message(sock, &header, payload);
+}
+
+int wire_request(int sock, uint32_t request)
+{
+	const struct vhost_user_header header = {.request = request, .flags = VHOST_USER_VERSION};
+
+	return send_message(sock, &header, "");
 }

@@ -54,4 +54,7 @@ void wire_msg_close_fds(struct wire_msg *msg);
  */
 int wire_reply(int sock, uint32_t request, const union vhost_user_payload *payload, uint32_t size);
 
+/* Send a request of ours without a payload, on the backend's channel. Return: 0 or a negative errno. */
+int wire_request(int sock, uint32_t request);
+
 #endif

@@ -60,7 +60,8 @@ START_TEST(mac_mtu_and_config_are_offered_when_configured)
 	system_start("--port=null", "--set", "mac=52:54:00:12:34:56", "--set", "mtu=9000", "--set",
 		     "offer-config=true");
 	check_offer(FEATURES_OF_ALL_PORTS | NIC_BIT(VIRTIO_NET_F_MAC) | NIC_BIT(VIRTIO_NET_F_MTU),
-		    PROTOCOL_FEATURES_OF_ONE_PAIR | NIC_BIT(VHOST_USER_PROTOCOL_F_CONFIG));
+		    PROTOCOL_FEATURES_OF_ONE_PAIR | NIC_BIT(VHOST_USER_PROTOCOL_F_CONFIG) |
+			    NIC_BIT(VHOST_USER_PROTOCOL_F_BACKEND_REQ));
 }
 END_TEST
 

@@ -7,6 +7,8 @@
 #include <linux/virtio_net.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "support/device_fixture.h"
@@ -236,9 +238,9 @@ END_TEST
 
 START_TEST(unknown_requests_are_ignored_or_acked_as_failed)
 {
-	static const uint32_t unknown[] = {0,  6,  7,  19, 21, 22,  23,	 26,	   27,	      28,
-					   29, 30, 31, 32, 33, 35,  36,	 37,	   38,	      41,
-					   42, 43, 44, 45, 99, 255, 256, 1U << 31, UINT32_MAX};
+	static const uint32_t unknown[] = {0,  6,  7,  19, 22,	23,  26,       27,	  28, 29,
+					   30, 31, 32, 33, 35,	36,  37,       38,	  41, 42,
+					   43, 44, 45, 99, 255, 256, 1U << 31, UINT32_MAX};
 	uint8_t payload[16] = {0};
 
 	for (unsigned i = 0; i < array_size(unknown); i++) {
@@ -324,7 +326,81 @@ START_TEST(protocol_features_on_offer_follow_the_configuration)
 	dx.cfg.offer_config = true;
 	dx_renew();
 	expect_eq(ask(VHOST_USER_GET_PROTOCOL_FEATURES),
-		  always | BIT_ULL(VHOST_USER_PROTOCOL_F_CONFIG));
+		  always | BIT_ULL(VHOST_USER_PROTOCOL_F_CONFIG) |
+			  BIT_ULL(VHOST_USER_PROTOCOL_F_BACKEND_REQ));
+}
+END_TEST
+
+/* ---- the link's state ---- */
+
+/* Give the device a channel. Return: our end. */
+static int give_channel(void)
+{
+	int ends[2];
+
+	expect_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+	expect_eq(dx_send(VHOST_USER_SET_BACKEND_REQ_FD, NULL, 0, &ends[1], 1), 0);
+	return ends[0];
+}
+
+/* Return: whether one message says that the configuration has changed. */
+static bool is_told(int fd)
+{
+	struct vhost_user_header h;
+
+	return recv(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
+	       h.request == VHOST_USER_BACKEND_CONFIG_CHANGE && h.flags == VHOST_USER_VERSION &&
+	       h.size == 0;
+}
+
+static void negotiate_config(void)
+{
+	dx.cfg.offer_config = true;
+	dx_renew();
+	expect_eq(dx_send_u64(VHOST_USER_SET_PROTOCOL_FEATURES,
+			      BIT_ULL(VHOST_USER_PROTOCOL_F_CONFIG) |
+				      BIT_ULL(VHOST_USER_PROTOCOL_F_BACKEND_REQ)),
+		  0);
+}
+
+START_TEST(change_of_the_link_is_told_on_the_channel)
+{
+	int fd;
+
+	negotiate_config();
+	fd = give_channel();
+	device_set_link(dx.device, true);
+	expect(!is_told(fd));
+	device_set_link(dx.device, false);
+	expect(is_told(fd));
+	device_set_link(dx.device, false);
+	expect(!is_told(fd));
+	expect_eq(dx_send(VHOST_USER_RESET_DEVICE, NULL, 0, NULL, 0), 0);
+	device_set_link(dx.device, true);
+	expect(is_told(fd));
+	close(fd);
+}
+END_TEST
+
+START_TEST(link_changes_without_a_channel_or_its_reader)
+{
+	int fd;
+
+	negotiate_config();
+	device_set_link(dx.device, false);
+	fd = give_channel();
+	close(fd);
+	device_set_link(dx.device, true);
+	fd = give_channel();
+	device_disconnect(dx.device);
+	expect_eq(recv(fd, &(char){0}, 1, 0), 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(channel_needs_a_descriptor)
+{
+	expect_eq(dx_send(VHOST_USER_SET_BACKEND_REQ_FD, NULL, 0, NULL, 0), -EINVAL);
 }
 END_TEST
 
@@ -475,6 +551,9 @@ static void add_features(TCase *tc)
 	tcase_add_test(tc, only_offered_features_can_be_accepted);
 	tcase_add_test(tc, features_that_the_port_cannot_follow_are_refused);
 	tcase_add_test(tc, protocol_features_on_offer_follow_the_configuration);
+	tcase_add_test(tc, change_of_the_link_is_told_on_the_channel);
+	tcase_add_test(tc, link_changes_without_a_channel_or_its_reader);
+	tcase_add_test(tc, channel_needs_a_descriptor);
 	tcase_add_test(tc, only_offered_protocol_features_can_be_accepted);
 	tcase_add_test(tc, the_number_of_queues_is_that_of_pairs);
 	tcase_add_test(tc, the_status_is_kept_and_has_eight_bits);
