@@ -114,7 +114,7 @@ END_TEST
 START_TEST(a_turn_sends_the_call_whose_time_has_come)
 {
 	bursts_start(BIG_RING + _i, V1);
-	coalesce(10000);
+	coalesce(60000000);
 	bursts_offer(100, 1);
 	fake_port_push(&bx.fake, NULL, 60, 1);
 	turn(bx.pair);
@@ -131,7 +131,7 @@ END_TEST
 static void call_for_receive(bool tx_at_rx)
 {
 	bx.pair->params.tx_at_rx = tx_at_rx;
-	coalesce(10000);
+	coalesce(60000000);
 	send_frame(60, 1);
 	bursts_offer(100, 1);
 	fake_port_push(&bx.fake, NULL, 60, 1);
@@ -166,7 +166,7 @@ START_TEST(pending_completions_ride_on_a_call_in_the_burst_itself)
 {
 	bursts_start(BIG_RING + _i, V1);
 	bx.pair->params.tx_at_rx = true;
-	coalesce(10000);
+	coalesce(60000000);
 	send_frame(60, 1);
 	turn(bx.pair);
 	expect_eq(driver_take_calls(&bx.tx.drv), 0);
