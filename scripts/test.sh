@@ -61,12 +61,14 @@ set_sanitizer_options()
 
 run_ctest()
 {
-	local wrapper=()
+	local wrapper=() seconds=600
 	[[ $1 != tsan ]] || wrapper=(without_randomisation)
+	[[ -z $IS_LONG ]] || seconds=3600
 	(
 		[[ $1 == release ]] || set_sanitizer_options
 		[[ -z $IS_LONG ]] || export VUX_LONG=1
-		"${wrapper[@]}" ctest --test-dir "$VUX_ROOT/build/$1" -j "$(nproc)" "${SELECTION[@]}"
+		"${wrapper[@]}" ctest --test-dir "$VUX_ROOT/build/$1" -j "$(nproc)" --timeout "$seconds" \
+			"${SELECTION[@]}"
 	) </dev/null
 }
 

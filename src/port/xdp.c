@@ -56,6 +56,7 @@ struct xdp {
 	struct link_watch link;
 	struct xdp_prog prog;
 	struct xdp_dev_info dev;
+	int listen_fd; /* keeps the interface open for the guest's frames; -1 */
 	struct xdp_queue queues[PORT_MAX_QUEUES];
 	bool is_gone;
 	bool wants_csum;       /* the guest takes frames with unfinished checksums */
@@ -282,6 +283,9 @@ static void close_sockets(struct xdp *xdp)
 	for (unsigned i = 0; i < xdp->port->n_queues; i++)
 		close_socket(&xdp->queues[i]);
 	xdp_group_close(&xdp->queues[0].group);
+	if (xdp->listen_fd >= 0)
+		close(xdp->listen_fd);
+	xdp->listen_fd = -1;
 	xdp_prog_close(&xdp->prog);
 	xdp->is_gone = true;
 	share_out(xdp);
@@ -373,6 +377,18 @@ static void check_mtu(const struct xdp *xdp)
 			  xdp->cfg.ifname, xdp->dev.mtu, largest);
 }
 
+/* An interface lets through what is for its own address only; the guest has another. */
+static void listen_for_guest(struct xdp *xdp)
+{
+	xdp->listen_fd = xdp_dev_listen(xdp->dev.ifindex,
+					xdp->cfg.steer == PORT_STEER_MAC ? xdp->cfg.mac : NULL);
+	if (xdp->listen_fd < 0)
+		log_warn(xdp->listen_fd,
+			 "xdp %s: frames to the guest's address may not come in: ip link set %s "
+			 "promisc on",
+			 xdp->cfg.ifname, xdp->cfg.ifname);
+}
+
 static int open_sockets(struct xdp *xdp)
 {
 	struct xdp_sock_config cfg = {
@@ -411,6 +427,7 @@ static int attach(struct xdp *xdp)
 		close_sockets(xdp);
 		return err;
 	}
+	listen_for_guest(xdp);
 	keep_vlan_tags(xdp);
 	check_mtu(xdp);
 	xdp->is_gone = false;
@@ -545,6 +562,7 @@ static int xdp_open(struct port *p, const struct port_config *cfg, const struct 
 	xdp->host = *host;
 	xdp->link.sock = -1;
 	xdp->prog.link_fd = -1;
+	xdp->listen_fd = -1;
 	for (unsigned i = 0; i < p->n_queues; i++) {
 		xdp->queues[i].base = (struct port_queue){.port = p, .index = i, .fd = -1};
 		xdp->queues[i].epoll_fd = -1;

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <linux/ethtool.h>
+#include <linux/if_packet.h>
 #include <linux/sockios.h>
+#include <net/ethernet.h>
 #include <net/if.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -125,6 +127,36 @@ int xdp_dev_strip_vlan(const char *ifname, bool is_on)
 		features.blocks[bit / 32].requested = is_on ? 1u << bit % 32 : 0;
 		err = ask(sock, ifname, &features);
 	}
+	close(sock);
+	return err;
+}
+
+static int join(int sock, int ifindex, unsigned short type, const uint8_t *mac)
+{
+	struct packet_mreq request = {.mr_ifindex = ifindex, .mr_type = type};
+
+	if (mac) {
+		request.mr_alen = ETH_ALEN;
+		memcpy(request.mr_address, mac, ETH_ALEN);
+	}
+	return setsockopt(sock, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &request, sizeof(request)) < 0
+		       ? -errno
+		       : 0;
+}
+
+int xdp_dev_listen(int ifindex, const uint8_t *mac)
+{
+	/* Without a protocol it receives nothing itself. */
+	int sock = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (sock < 0)
+		return -errno;
+	err = join(sock, ifindex, mac ? PACKET_MR_UNICAST : PACKET_MR_PROMISC, mac);
+	if (err == 0 && mac)
+		err = join(sock, ifindex, PACKET_MR_ALLMULTI, NULL);
+	if (err == 0)
+		return sock;
 	close(sock);
 	return err;
 }

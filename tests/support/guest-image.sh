@@ -2,7 +2,9 @@
 # Makes the test guest out of Debian packages: DIR/vmlinuz and DIR/initramfs. A kernel that is
 # installed is used; else one is downloaded and unpacked, not installed, so that the host boots
 # what it booted before.
-# usage: guest-image.sh DIR
+# usage: guest-image.sh DIR [PROGRAM...]
+#   PROGRAM  more programs for the guest
+# GUEST_SUITE and GUEST_KERNEL: take that package of that Debian suite, whatever is installed
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -10,9 +12,10 @@ set -euo pipefail
 GUEST_MODULES=(virtio_pci virtio_net)
 GUEST_PROGRAMS=(iperf3 ethtool ping)
 
-[[ $# -eq 1 ]] || die "usage: guest-image.sh DIR"
+(($# >= 1)) || die "usage: guest-image.sh DIR [PROGRAM...]"
 mkdir -p "$1"
 DIR=$(cd "$1" && pwd)
+GUEST_PROGRAMS+=("${@:2}")
 INIT=$VUX_ROOT/tests/support/guest-init.sh
 
 # Print the newest installed kernel that has its modules; cloud kernels first, they boot faster.
@@ -27,16 +30,42 @@ installed_kernel()
 	done
 }
 
+# Set APT to the options that make apt look at GUEST_SUITE alone, at the place where the host's own
+# packages come from.
+use_suite()
+{
+	local uri
+	uri=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | head -n 1)
+	mkdir -p "$WORK"/apt/{parts,state/lists/partial,cache/archives/partial}
+	printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n' "$uri" "$GUEST_SUITE" \
+		/usr/share/keyrings/debian-archive-keyring.gpg >"$WORK/apt/parts/suite.sources"
+	APT=(-o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$WORK/apt/parts"
+		-o "Dir::State=$WORK/apt/state" -o "Dir::Cache=$WORK/apt/cache"
+		-o Dir::State::status=/var/lib/dpkg/status)
+	apt-get "${APT[@]}" -qq -o APT::Sandbox::User=root update >&2
+}
+
+# Print the name of the cloud kernel's package of the host's own suite.
+default_kernel_package()
+{
+	apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ { print $2; exit }'
+}
+
 # Unpack the cloud kernel's package below DIR/kernel.
 download_kernel()
 {
-	local package deb
-	apt_update_once
-	package=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
+	local package=${GUEST_KERNEL:-} deb
+	APT=()
+	if [[ -n ${GUEST_SUITE:-} ]]; then
+		use_suite
+	else
+		apt_update_once
+		package=$(default_kernel_package)
+	fi
 	[[ -n $package ]] || die "no package linux-image-cloud-amd64: install any kernel and try again"
 	say "downloading $package for the guest"
-	(cd "$WORK" && apt-get -qq -o APT::Sandbox::User=root download "$package" >&2)
-	deb=$(find "$WORK" -name '*.deb')
+	(cd "$WORK" && apt-get "${APT[@]}" -qq -o APT::Sandbox::User=root download "$package" >&2)
+	deb=$(find "$WORK" -maxdepth 1 -name '*.deb')
 	dpkg-deb -x "$deb" "$DIR/kernel"
 	[[ -e $DIR/kernel/lib ]] || ln -s usr/lib "$DIR/kernel/lib"
 	depmod -b "$DIR/kernel" "$(ls "$DIR/kernel/lib/modules")"
@@ -46,7 +75,8 @@ download_kernel()
 find_kernel()
 {
 	BASE=
-	KERNEL=$(installed_kernel)
+	KERNEL=
+	[[ -n ${GUEST_SUITE:-} ]] || KERNEL=$(installed_kernel)
 	[[ -z $KERNEL ]] || return 0
 	BASE=$DIR/kernel
 	[[ -d $BASE ]] || download_kernel
@@ -123,6 +153,10 @@ build_image()
 
 image_is_current()
 {
+	local program
+	for program in "${GUEST_PROGRAMS[@]}"; do
+		[[ $DIR/initramfs -nt $(command -v "$program") ]] || return 1
+	done
 	[[ $DIR/initramfs -nt $INIT && $DIR/initramfs -nt $VUX_ROOT/tests/support/guest-image.sh &&
 		-s $DIR/vmlinuz ]]
 }

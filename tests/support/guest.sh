@@ -9,10 +9,12 @@ GUEST_DIR=${GUEST_DIR:-$VUX_ROOT/build/guest}
 GUEST_MEM=${GUEST_MEM:-512}
 GUEST_CPUS=${GUEST_CPUS:-1}
 GUEST_BOOT_SECONDS=60
+QEMU_PREFIX=() # in front of QEMU's command line
 
+# Arguments: more programs for the guest.
 prepare_guest_image()
 {
-	bash "$VUX_ROOT/tests/support/guest-image.sh" "$GUEST_DIR"
+	bash "$VUX_ROOT/tests/support/guest-image.sh" "$GUEST_DIR" "$@"
 }
 
 # Print QEMU's version as one number: 702 for 7.2.
@@ -58,7 +60,7 @@ guest_launch()
 	[[ $accel == tcg ]] || cpu=host
 	mkdir -p "$GUEST"
 	mkfifo "$GUEST"/{agent,qmp}.{in,out}
-	start_process "$GUEST/qemu.log" qemu-system-x86_64 -accel "$accel" -cpu "$cpu" \
+	start_process "$GUEST/qemu.log" "${QEMU_PREFIX[@]}" qemu-system-x86_64 -accel "$accel" -cpu "$cpu" \
 		-nodefaults -no-user-config -display none -smp "$GUEST_CPUS" -m "$GUEST_MEM" \
 		-object memory-backend-memfd,id=m0,size="${GUEST_MEM}M",share=on -numa node,memdev=m0 \
 		-kernel "$GUEST_DIR/vmlinuz" -initrd "$GUEST_DIR/initramfs" \
