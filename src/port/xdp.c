@@ -292,12 +292,13 @@ static void close_sockets(struct xdp *xdp)
 }
 
 /* Have the kernel poll the interface from our system calls, for as long as a worker looks. */
-static void prefer_busy_poll(const struct xdp *xdp, const struct xdp_sock *s)
+static void prefer_busy_poll(const struct xdp *xdp, struct xdp_sock *s)
 {
 	const int on = 1, usecs = (int)xdp->cfg.poll_usecs, budget = 64;
 
 	if (usecs == 0)
 		return;
+	s->polls_device = true;
 	if (setsockopt(s->fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)) < 0 ||
 	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL, &usecs, sizeof(usecs)) < 0 ||
 	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget, sizeof(budget)) < 0)

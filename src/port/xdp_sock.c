@@ -293,10 +293,11 @@ static unsigned make_frame(struct xdp_sock *s, struct frame *f, uint32_t idx, un
 	return 0;
 }
 
-/* A driver without packets to fill in waits until it is told that there are some again. */
+/* A driver without memory to fill waits until it is told that there is some again. With busy polling
+ * the call has the device look for frames, whatever the flag says. */
 static void wake_receive(struct xdp_sock *s)
 {
-	if (unlikely(s->is_zero_copy && xsk_ring_prod__needs_wakeup(&s->fill)))
+	if (unlikely(s->polls_device || (s->is_zero_copy && xsk_ring_prod__needs_wakeup(&s->fill))))
 		recvfrom(s->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
 }
 
@@ -308,8 +309,10 @@ unsigned xdp_sock_rx_peek(struct xdp_sock *s, struct frame *frames, unsigned max
 	s->n_rx_peeked = xsk_ring_cons__peek(&s->rx, XDP_SOCK_SEGMENTS / 2, &idx);
 	if (s->n_rx_peeked == 0) {
 		wake_receive(s);
-		return 0;
+		s->n_rx_peeked = xsk_ring_cons__peek(&s->rx, XDP_SOCK_SEGMENTS / 2, &idx);
 	}
+	if (s->n_rx_peeked == 0)
+		return 0;
 	for (unsigned i = 0; i < min_of(max, s->n_rx_peeked); i++)
 		__builtin_prefetch(
 			umem_at(&s->umem, xsk_ring_cons__rx_desc(&s->rx, idx + i)->addr));

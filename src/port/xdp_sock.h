@@ -34,6 +34,7 @@ struct xdp_sock {
 	int fd;
 	unsigned queue; /* of the interface */
 	bool is_zero_copy;
+	bool polls_device;    /* our system calls do: made in every turn */
 	bool is_multi_buffer; /* frames may take several frames of the umem */
 	struct xsk_ring_prod fill, tx;
 	struct xsk_ring_cons completion, rx;

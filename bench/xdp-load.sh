@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Processor time of port xdp and of DPDK's net_vhost + net_af_xdp at a load of --rate frames a second,
+# which go to the guest (testpmd, virtio-user) and come back from it; and how often our threads wake
+# while nothing happens.
+set -euo pipefail
+# shellcheck source=bench/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=bench/circle.sh
+. "$(dirname "$0")/circle.sh"
+
+RATE=28000 # a tenth of what circles at full speed (xdp-loop.sh)
+IDLE_SECONDS=10
+
+# Print the processor time of process $1 in clock ticks.
+cpu_ticks()
+{
+	sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'
+}
+
+backend_pid()
+{
+	case $1 in
+	ours) echo "$DAEMON_PID" ;;
+	peer) testpmd_pid be ;;
+	esac
+}
+
+# $1: ours or peer. Prints a row.
+measure_load()
+{
+	local far=loop1 pid ticks frames
+	make_silent_veth "$far"
+	"start_xdp_$1"
+	start_frontend "--vdev virtio_user0,path=$SOCK,queue_size=256" macswap
+	testpmd_run fe start >/dev/null
+	start_process "$WORK/pace.log" ip netns exec "$NETNS" taskset -c "$FRONTEND_CORE" \
+		python3 "$VUX_ROOT/bench/pace.py" "$far" "$RATE"
+	sleep 1
+	pid=$(backend_pid "$1")
+	frames=$(testpmd_counter fe 0 TX-packets)
+	ticks=$(cpu_ticks "$pid")
+	sleep "$SECONDS_EACH"
+	ticks=$(($(cpu_ticks "$pid") - ticks))
+	frames=$(($(testpmd_counter fe 0 TX-packets) - frames))
+	printf '%-6s %12d %11.1f%%\n' "$1" $((frames / SECONDS_EACH)) \
+		"$(awk "BEGIN { print 100 * $ticks / $(getconf CLK_TCK) / $SECONDS_EACH }")"
+	stop_process "$STARTED"
+	stop_circle
+}
+
+count_sleeps()
+{
+	cat "/proc/$DAEMON_PID/task/"*/status | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'
+}
+
+measure_idle()
+{
+	local before
+	make_silent_veth loop1
+	start_xdp_ours
+	start_frontend "--vdev virtio_user0,path=$SOCK,queue_size=256" io
+	testpmd_run fe start >/dev/null
+	sleep 1
+	before=$(count_sleeps)
+	sleep "$IDLE_SECONDS"
+	printf 'wake-ups of all our threads in %s idle seconds: %d\n' "$IDLE_SECONDS" \
+		$(($(count_sleeps) - before))
+	stop_circle
+}
+
+bench_parse_options "$@"
+bench_prepare
+printf '%-6s %12s %12s\n' backend "frames/s" "processor"
+for ((round = 1; round <= ROUNDS; round++)); do
+	measure_load ours
+	measure_load peer
+done
+measure_idle
