@@ -355,6 +355,7 @@ static const struct config_key_type type_queues = {
 static const char *const mode_choices[] = {"auto", "native", "generic", NULL};
 static const char *const zero_copy_choices[] = {"auto", "on", "off", NULL};
 static const char *const steer_choices[] = {"all", "mac", NULL};
+static const char *const attach_choices[] = {"link", "dispatcher", NULL};
 
 #define IN_CONFIG(member)                                                                          \
 	.offset = offsetof(struct config, member), .size = sizeof(((struct config *)0)->member)
@@ -423,6 +424,9 @@ const struct config_key config_keys[N_CONFIG_KEYS] = {
 		IN_CONFIG(port.frame_size)},
 	[KEY_PORT_STEER] = {.section = "port", .name = "steer", .type = &type_choice,
 		.choices = steer_choices, .ports = {&xdp_port}, .places = CONFIG_GLOBAL, IN_CONFIG(port.steer)},
+	[KEY_PORT_ATTACH] = {.section = "port", .name = "attach", .type = &type_choice,
+		.choices = attach_choices, .ports = {&xdp_port}, .places = CONFIG_GLOBAL,
+		IN_CONFIG(port.attach)},
 	[KEY_RX_USECS] = USECS_KEY("rx-usecs", params.rx.usecs),
 	[KEY_RX_FRAMES] = FRAMES_KEY("rx-frames", params.rx.frames),
 	[KEY_TX_USECS] = USECS_KEY("tx-usecs", params.tx.usecs),

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <xdp/libxdp.h>
 
 #include "base/log.h"
 #include "bpf/bpf_shared.h"
@@ -21,17 +22,31 @@
 #define RETRY_MS    20
 #define MAX_RETRIES 50
 
-/* How the names of our programs begin. */
+/* How the names of our programs begin, and that of libxdp's own. */
 #define OUR_PREFIX "vux_"
+#define DISPATCHER "xdp_dispatcher"
 
-static int print_debug(enum libbpf_print_level level, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void print_debug(const char *who, const char *fmt,
+							      va_list args)
 {
 	char text[512];
 
-	(void)level;
 	vsnprintf(text, sizeof(text), fmt, args);
 	text[strcspn(text, "\n")] = '\0';
-	log_debug("libbpf: %s", text);
+	log_debug("%s: %s", who, text);
+}
+
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	(void)level;
+	print_debug("libbpf", fmt, args);
+	return 0;
+}
+
+static int print_libxdp(enum libxdp_print_level level, const char *fmt, va_list args)
+{
+	(void)level;
+	print_debug("libxdp", fmt, args);
 	return 0;
 }
 
@@ -76,6 +91,8 @@ static int wait_until_free(const struct port_config *cfg, int ifindex)
 
 	for (int i = 0; (id = find_program(ifindex)) != 0; i++) {
 		name_program(id, name, sizeof(name));
+		if (cfg->attach == PORT_ATTACH_DISPATCHER && strcmp(name, DISPATCHER) == 0)
+			return 0;
 		if (i == MAX_RETRIES || strncmp(name, OUR_PREFIX, strlen(OUR_PREFIX)) != 0) {
 			log_errx("xdp %s: the interface has the XDP program '%s' (id %u) already: "
 				 "take it off (ip link set dev %s xdp off), or end the process "
@@ -182,6 +199,83 @@ static int open_plain(struct xdp_prog *prog, const struct port_config *cfg, int 
 	return err;
 }
 
+/* ---- beside others ---- */
+
+static enum xdp_attach_mode dispatch_mode(const struct xdp_prog *prog)
+{
+	return prog->is_native ? XDP_MODE_NATIVE : XDP_MODE_SKB;
+}
+
+/* Where the dispatcher cannot be loaded libxdp attaches the program alone, for good: not asked for. */
+static bool is_alone(int ifindex)
+{
+	struct xdp_multiprog *mp = xdp_multiprog__get_from_ifindex(ifindex);
+	bool is_legacy = libxdp_get_error(mp) != 0 || xdp_multiprog__is_legacy(mp);
+
+	if (libxdp_get_error(mp) == 0)
+		xdp_multiprog__close(mp);
+	return is_legacy;
+}
+
+static void leave_dispatcher(struct xdp_prog *prog)
+{
+	if (!prog->dispatched)
+		return;
+	xdp_program__detach(prog->dispatched, prog->ifindex, dispatch_mode(prog), 0);
+	xdp_program__close(prog->dispatched);
+	prog->dispatched = NULL;
+}
+
+/* libxdp loads the program as a part of its own. Return: 0 or a negative errno. */
+static int join_dispatcher(struct xdp_prog *prog, int ifindex)
+{
+	LIBBPF_OPTS(xdp_program_opts, opts, .obj = prog->plain->obj, .prog_name = "vux_steer");
+	struct xdp_program *program = xdp_program__create(&opts);
+	int err = (int)libxdp_get_error(program);
+
+	if (err)
+		return err;
+	err = xdp_program__attach(program, ifindex, dispatch_mode(prog), 0);
+	if (err) {
+		xdp_program__close(program);
+		return err;
+	}
+	prog->dispatched = program;
+	if (is_alone(ifindex)) {
+		leave_dispatcher(prog);
+		return -ENOSYS;
+	}
+	prog->map_fd = bpf_map__fd(prog->plain->maps.sockets);
+	return 0;
+}
+
+static int open_dispatched(struct xdp_prog *prog, const struct port_config *cfg, int ifindex,
+			   bool is_native)
+{
+	int err;
+
+	prog->is_native = is_native;
+	prog->plain = steer_bpf__open();
+	if (!prog->plain)
+		return -errno;
+	prog->plain->rodata->config = config_of(cfg);
+	err = join_dispatcher(prog, ifindex);
+	if (err)
+		unload(prog);
+	return err;
+}
+
+static int open_beside_others(struct xdp_prog *prog, const struct port_config *cfg, int ifindex)
+{
+	int err = -EOPNOTSUPP;
+
+	if (cfg->mode != PORT_MODE_GENERIC)
+		err = open_dispatched(prog, cfg, ifindex, true);
+	if (err && err != -EPERM && err != -ENOSYS && cfg->mode != PORT_MODE_NATIVE)
+		err = open_dispatched(prog, cfg, ifindex, false);
+	return err;
+}
+
 static int open_in_modes(struct xdp_prog *prog, const struct port_config *cfg, int ifindex)
 {
 	int err = -EOPNOTSUPP;
@@ -199,6 +293,10 @@ static int open_in_modes(struct xdp_prog *prog, const struct port_config *cfg, i
 static const char *remedy(int err, const struct port_config *cfg)
 {
 	switch (-err) {
+	case ENOSYS:
+		return ": libxdp's dispatcher cannot be used here (it needs bpffs: mount -t bpf "
+		       "bpf "
+		       "/sys/fs/bpf; some kernels refuse it): set port.attach = \"link\"";
 	case EPERM:
 	case EACCES:
 		return ": needs CAP_NET_ADMIN and CAP_BPF (or root)";
@@ -221,11 +319,16 @@ int xdp_prog_open(struct xdp_prog *prog, const struct port_config *cfg, int ifin
 	int err;
 
 	*prog = (struct xdp_prog){.map_fd = -1, .link_fd = -1};
-	libbpf_set_print(print_debug);
+	libbpf_set_print(print_libbpf);
 	err = wait_until_free(cfg, ifindex);
 	if (err)
 		return err;
-	err = open_in_modes(prog, cfg, ifindex);
+	libxdp_set_print(print_libxdp);
+	prog->ifindex = ifindex;
+	if (cfg->attach == PORT_ATTACH_DISPATCHER)
+		err = open_beside_others(prog, cfg, ifindex);
+	else
+		err = open_in_modes(prog, cfg, ifindex);
 	if (err)
 		log_err(err, "xdp %s: cannot attach the XDP program%s", cfg->ifname,
 			remedy(err, cfg));
@@ -237,5 +340,6 @@ void xdp_prog_close(struct xdp_prog *prog)
 	if (prog->link_fd >= 0)
 		close(prog->link_fd);
 	prog->link_fd = -1;
+	leave_dispatcher(prog);
 	unload(prog);
 }

@@ -2,7 +2,9 @@
 /*
  * The XDP program on an interface (bpf/steer*.bpf.c): loads it, attaches it, tells it the sockets.
  * Control thread only. Attached by a bpf link whose only holder is this process, so it is gone when
- * the process is, killed or not. Somebody else's program is named and left alone.
+ * the process is, killed or not. Somebody else's program is named and left alone. With `attach =
+ * dispatcher` it shares the interface with others that libxdp's dispatcher runs; a killed process
+ * then leaves it behind, where it passes everything on.
  */
 #ifndef PORT_XDP_PROG_H
 #define PORT_XDP_PROG_H
@@ -18,6 +20,8 @@ struct steer_vlan_bpf;
 struct xdp_prog {
 	struct steer_bpf *plain; /* one of these two */
 	struct steer_vlan_bpf *vlan;
+	struct xdp_program *dispatched; /* NULL: attached by link_fd */
+	int ifindex;
 	int map_fd;  /* the sockets', by queue */
 	int link_fd; /* -1: not attached */
 	bool is_native;

@@ -242,6 +242,7 @@ static const struct {
 	 {"auto", "on", "off"},
 	 {"", "true", "1"}},
 	{"port.steer", "port.type=xdp port.ifname=eth0", {"all"}, {"", "MAC", "none"}},
+	{"port.attach", "port.type=xdp port.ifname=eth0", {"link", "dispatcher"}, {"", "netlink"}},
 	{"port.frames",
 	 "port.type=xdp port.ifname=eth0",
 	 {"64", "4096", "65536"},
