@@ -3,6 +3,8 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* For one test; those with many repeats need more. */
 #define TEST_SECONDS	  60
@@ -36,6 +38,24 @@ void system_check_service(void)
 	nic_post(&nic, 0, 16, 2048);
 	for (uint32_t i = 0; i < 2; i++)
 		nic_ping(&nic, 0, 100, i);
+}
+
+void system_expect_failure(const struct daemon_options *options, int code, const char *names)
+{
+	struct daemon_result r = daemon_run(dut, options);
+	const char *last = "";
+
+	for (unsigned i = 0; i < DAEMON_MAX_ARGS && options->args[i]; i++)
+		last = options->args[i];
+	expect_msg(r.code == code, "... %s: exit code %d: %s", last, r.code, r.err);
+	expect_msg(r.n_lines == 1, "... %s: %u lines: %s", last, r.n_lines, r.err);
+	expect_msg(strstr(r.err, names) != NULL, "... %s: '%s' is not named: %s", last, names,
+		   r.err);
+	expect_msg(r.out[0] == '\0', "... %s: stdout: %s", last, r.out);
+	expect_msg(r.ms < wait_scaled_ms(1000), "... %s: it took %u ms", last, r.ms);
+	expect_eq(access(dut->path, F_OK), -1);
+	expect_eq(access(dut->ctl, F_OK), -1);
+	daemon_result_free(&r);
 }
 
 void system_check_end(void)

@@ -27,6 +27,10 @@ void system_connect(const struct nic_options *options);
  * port loopback. The guest is a fresh one. */
 void system_check_service(void);
 
+/* Run the daemon, which must end within a second with this exit code and one line on stderr that
+ * contains `names`; it has created no socket. */
+void system_expect_failure(const struct daemon_options *options, int code, const char *names);
+
 /* The daemon runs, and ends well on SIGTERM. */
 void system_check_end(void);
 

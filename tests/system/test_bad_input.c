@@ -19,21 +19,8 @@ struct bad {
 /* Run with these arguments; it must fail as the contract says. */
 static void expect_failure(const struct daemon_options *options, int code, const char *names)
 {
-	struct daemon_result r = daemon_run(dut, options);
-	const char *last = "";
-
-	for (unsigned i = 0; i < DAEMON_MAX_ARGS && options->args[i]; i++)
-		last = options->args[i];
-	expect_msg(r.code == code, "... %s: exit code %d: %s", last, r.code, r.err);
-	expect_msg(r.n_lines == 1, "... %s: %u lines: %s", last, r.n_lines, r.err);
-	expect_msg(strstr(r.err, names) != NULL, "... %s: '%s' is not named: %s", last, names,
-		   r.err);
-	expect_msg(r.out[0] == '\0', "... %s: stdout: %s", last, r.out);
-	expect_lt(r.ms, wait_scaled_ms(1000));
-	expect_eq(access(dut->path, F_OK), -1);
-	expect_eq(access(dut->ctl, F_OK), -1);
+	system_expect_failure(options, code, names);
 	expect(!netns_link_exists(&tapnet.ns, TAP));
-	daemon_result_free(&r);
 }
 
 static void expect_all_wrong(const struct bad *cases, size_t n)
