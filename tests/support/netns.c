@@ -4,9 +4,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ethtool.h>
 #include <linux/if_packet.h>
 #include <linux/if_tun.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <sched.h>
@@ -187,18 +189,20 @@ void netns_get_mac(const struct netns *ns, const char *name, uint8_t mac[6])
 	memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
 }
 
-static bool is_running(const struct netns *ns, const char *name)
+/* The question makes the kernel deal at once with what it has put off: it starts the queues of an
+ * interface up to a second after its carrier came, and drops what is sent before. */
+static bool has_link(const struct netns *ns, const char *name)
 {
+	struct ethtool_value link = {.cmd = ETHTOOL_GLINK};
 	struct ifreq ifr = request_of(name);
 
-	return link_ioctl(ns, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & IFF_RUNNING);
+	ifr.ifr_data = (void *)&link;
+	return link_ioctl(ns, SIOCETHTOOL, &ifr) == 0 && link.data;
 }
 
 void netns_wait_running(const struct netns *ns, const char *name)
 {
-	wait_until(is_running(ns, name), WAIT_LONG_MS);
-	/* The flag is set before all is done; a change of the link waits for the rest. */
-	netns_set_link_up(ns, name, true);
+	wait_until(has_link(ns, name), WAIT_LONG_MS);
 }
 
 void netns_set_mtu(const struct netns *ns, const char *name, int mtu)
