@@ -115,16 +115,17 @@ struct xdpnet_umem xdpnet_get_umem(unsigned pair)
 	};
 }
 
-static bool is_umem_at_rest(unsigned pair, const struct xdpnet_umem *before)
-{
-	struct xdpnet_umem now = xdpnet_get_umem(pair);
-
-	return now.rx == 0 && now.tx == 0 && now.fill == before->fill;
-}
-
 void xdpnet_wait_umem_at_rest(unsigned pair, const struct xdpnet_umem *before)
 {
-	wait_until(is_umem_at_rest(pair, before), WAIT_LONG_MS);
+	uint64_t end = wait_now_ns() + wait_scaled_ms(WAIT_LONG_MS) * 1000000ULL;
+	struct xdpnet_umem now;
+
+	while (now = xdpnet_get_umem(pair), now.rx > 0 || now.tx > 0 || now.fill != before->fill) {
+		expect_msg(wait_now_ns() < end,
+			   "packet memory: rx %u, tx %u, completion %u, free %u, fill %u (was %u)",
+			   now.rx, now.tx, now.completion, now.free, now.fill, before->fill);
+		wait_pause_us(1000);
+	}
 }
 
 /* ---- after its end ---- */
