@@ -4,6 +4,7 @@
  * cost what the contract allows and nothing more.
  */
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -314,6 +315,63 @@ START_TEST(daemon_ends_well_without_its_interface)
 }
 END_TEST
 
+/* ---- the link's state ---- */
+
+/* Negotiate what it takes to hear of it. Return: our end of the backend's channel. */
+static int open_channel(void)
+{
+	int ends[2];
+
+	frontend_connect(&nic.fe, dut->path);
+	frontend_negotiate(&nic.fe, NIC_FEATURES | NIC_BIT(VIRTIO_NET_F_STATUS), ~0ULL);
+	expect_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	frontend_do(&nic.fe, VHOST_USER_SET_BACKEND_REQ_FD, NULL, 0, &ends[1], 1);
+	close(ends[1]);
+	return ends[0];
+}
+
+static bool is_link_up(void)
+{
+	uint16_t status = 0;
+
+	expect(frontend_get_config(&nic.fe, offsetof(struct virtio_net_config, status),
+				   sizeof(status), &status));
+	return status & VIRTIO_NET_S_LINK_UP;
+}
+
+static void expect_told(int channel, bool is_up)
+{
+	struct vhost_user_header h;
+
+	expect_msg(wait_readable(channel, WAIT_LONG_MS), "nobody says that the link is %s",
+		   is_up ? "up" : "down");
+	expect_eq(recv(channel, &h, sizeof(h), 0), sizeof(h));
+	expect_eq(h.request, VHOST_USER_BACKEND_CONFIG_CHANGE);
+	expect_eq(is_link_up(), is_up);
+}
+
+START_TEST(carrier_is_the_guests_link_status)
+{
+	int channel;
+
+	xdpnet_make_link(1);
+	xdpnet_start("--set", "offer-config=true");
+	channel = open_channel();
+	expect(is_link_up());
+	for (int round = 0; round < 2; round++) {
+		netns_set_link_up(&xdpnet.far_ns, XDP_FAR, false);
+		expect_told(channel, false);
+		xdpnet_take_up();
+		expect_told(channel, true);
+	}
+	netns_delete_link(&xdpnet.ns, XDP_IF);
+	expect_told(channel, false);
+	xdpnet_make_link(1);
+	wait_until(is_link_up(), WAIT_LONG_MS);
+	close(channel);
+}
+END_TEST
+
 /* ---- MTU ---- */
 
 START_TEST(changes_of_the_mtu_are_followed)
@@ -403,6 +461,7 @@ static void add_all(TCase *tc)
 			    0, XDP_N_MODES);
 	tcase_add_test(tc, interface_that_comes_back_unfit_is_named_and_waited_for);
 	tcase_add_loop_test(tc, daemon_ends_well_without_its_interface, 0, XDP_N_MODES);
+	tcase_add_test(tc, carrier_is_the_guests_link_status);
 	tcase_add_loop_test(tc, changes_of_the_mtu_are_followed, 0, XDP_N_MODES);
 	tcase_add_loop_test(tc, killed_daemon_leaves_nothing_and_starts_again_at_once, 0,
 			    XDP_N_MODES);
