@@ -5,6 +5,7 @@
 
 NEAR=loop0             # the backend's interface: a tap, or one end of a veth pair
 BURSTS=${BURSTS:-4} # of 32 frames, on their way in each direction
+IS_BUSY_POLL=       # the backend's system calls poll the interface
 
 # $1: tap or xdp; $2: ours or peer.
 start_circle()
@@ -34,7 +35,7 @@ start_tap_peer()
 
 start_xdp_ours()
 {
-	start_our_backend --port="xdp:$NEAR"
+	start_our_backend --port="xdp:$NEAR" ${IS_BUSY_POLL:+--set poll.usecs=50}
 }
 
 start_xdp_peer()
@@ -48,6 +49,14 @@ make_silent_veth()
 {
 	in_netns sysctl -qw net.ipv6.conf.all.disable_ipv6=1
 	make_veth "$NEAR" "$1" ""
+	[[ -z $IS_BUSY_POLL ]] || defer_interrupts
+}
+
+# Without these an interface does not wait for those who poll it.
+defer_interrupts()
+{
+	in_netns sh -c "echo 2 >/sys/class/net/$NEAR/napi_defer_hard_irqs &&
+		echo 200000 >/sys/class/net/$NEAR/gro_flush_timeout"
 }
 
 stop_circle()

@@ -296,15 +296,29 @@ static void prefer_busy_poll(const struct xdp *xdp, struct xdp_sock *s)
 {
 	const int on = 1, usecs = (int)xdp->cfg.poll_usecs, budget = 64;
 
-	if (usecs == 0)
-		return;
-	s->polls_device = true;
 	if (setsockopt(s->fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)) < 0 ||
 	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL, &usecs, sizeof(usecs)) < 0 ||
 	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget, sizeof(budget)) < 0)
 		log_warn(errno,
 			 "xdp %s: cannot ask for busy polling of queue %u (needs CAP_NET_ADMIN)",
 			 xdp->cfg.ifname, s->queue);
+	else
+		s->polls_device = true;
+}
+
+/* Return: whether busy polling is asked for, and the interface waits for those who poll it. */
+static bool wants_busy_poll(const struct xdp *xdp)
+{
+	if (xdp->cfg.poll_usecs == 0)
+		return false;
+	if (!xdp->dev.defers_interrupts)
+		log_info("xdp %s: poll.usecs does not make the kernel poll the interface: for that "
+			 "set "
+			 "napi_defer_hard_irqs and gro_flush_timeout in /sys/class/net/%s, and "
+			 "start "
+			 "again",
+			 xdp->cfg.ifname, xdp->cfg.ifname);
+	return xdp->dev.defers_interrupts;
 }
 
 static int check_queues(const struct xdp *xdp)
@@ -398,13 +412,14 @@ static int open_sockets(struct xdp *xdp)
 		.is_generic = !xdp->prog.is_native,
 		.map_fd = xdp->prog.map_fd,
 	};
+	const bool is_busy_poll = wants_busy_poll(xdp);
 	int err = 0;
 
 	for (unsigned i = 0; i < xdp->port->n_queues && err == 0; i++) {
 		struct xdp_sock *s = &xdp->queues[i].sock;
 
 		err = xdp_sock_open(s, queue_number(xdp, i), &cfg);
-		if (err == 0)
+		if (err == 0 && is_busy_poll)
 			prefer_busy_poll(xdp, s);
 		xdp_sock_set_down(s, !xdp->dev.is_up);
 	}
@@ -594,7 +609,7 @@ static void xdp_describe(const struct port *p, char *text, size_t size)
 		snprintf(text, size, "xdp:%s (%s, %s%s)", xdp->cfg.ifname,
 			 xdp->prog.is_native ? "native" : "generic",
 			 xdp->queues[0].sock.is_zero_copy ? "zero-copy" : "copy",
-			 xdp->cfg.poll_usecs > 0 ? ", busy-poll" : "");
+			 xdp->queues[0].sock.polls_device ? ", busy-poll" : "");
 }
 
 static struct port_queue *xdp_queue(struct port *p, unsigned i)

@@ -54,6 +54,23 @@ static void query_driver(int sock, const char *ifname, struct xdp_dev_info *info
 		snprintf(info->driver, sizeof(info->driver), "%s", drv.driver);
 }
 
+/* Return: the number in a file of the interface's in sysfs; 0: none. */
+static unsigned long long read_setting(const char *ifname, const char *name)
+{
+	unsigned long long value = 0;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", ifname, name);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu", &value) != 1)
+		value = 0;
+	fclose(f);
+	return value;
+}
+
 /* ---- the feature that takes tags out ---- */
 
 /* Return: how many features this kernel knows, or a negative errno. */
@@ -187,6 +204,8 @@ int xdp_dev_query(const char *ifname, struct xdp_dev_info *info)
 	if (err == 0) {
 		info->n_queues = count_queues(sock, ifname);
 		query_driver(sock, ifname, info);
+		info->defers_interrupts = read_setting(ifname, "napi_defer_hard_irqs") > 0 &&
+					  read_setting(ifname, "gro_flush_timeout") > 0;
 		query_vlan(sock, ifname, info);
 	}
 	close(sock);

@@ -15,8 +15,9 @@ struct xdp_dev_info {
 	unsigned n_queues; /* receive queues; 0: it does not say */
 	unsigned mtu;	   /* bytes */
 	bool is_up, has_carrier;
-	bool strips_vlan;   /* takes the tag out of received frames */
-	bool can_keep_vlan; /* that can be turned off */
+	bool defers_interrupts; /* for those who poll it */
+	bool strips_vlan;	/* takes the tag out of received frames */
+	bool can_keep_vlan;	/* that can be turned off */
 };
 
 /* Return: 0; -ENODEV there is no such interface; or another negative errno. */
