@@ -148,7 +148,7 @@ START_TEST(connection_may_end_anywhere_in_a_message)
 			expect(frontend_send_bytes(&nic.fe, bytes, cut, &dut->err_fd, 1));
 		frontend_close(&nic.fe);
 	}
-	expect_eq(fds_at_rest(), before);
+	wait_until(fds_at_rest() == before, WAIT_LONG_MS);
 	system_check_service();
 }
 END_TEST
@@ -267,7 +267,7 @@ START_TEST(fds_that_a_message_does_not_take_are_closed)
 		expect_refused(request);
 	}
 	frontend_close(&nic.fe);
-	expect_eq(fds_at_rest(), before);
+	wait_until(fds_at_rest() == before, WAIT_LONG_MS);
 	system_check_service();
 }
 END_TEST
@@ -414,7 +414,7 @@ START_TEST(random_messages_do_no_harm)
 	}
 	frontend_close(&nic.fe);
 	nic_close(&nic);
-	expect_eq(fds_at_rest(), before);
+	wait_until(fds_at_rest() == before, WAIT_LONG_MS);
 	expect_eq(daemon_n_guest_maps(dut), 0);
 	system_check_service();
 	system_check_end();
