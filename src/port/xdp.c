@@ -431,6 +431,8 @@ static int attach(struct xdp *xdp)
 {
 	int err = query_device(xdp);
 
+	if (err == 0)
+		err = xdp_sock_check(xdp->cfg.ifname);
 	if (err)
 		return err;
 	err = xdp_prog_open(&xdp->prog, &xdp->cfg, xdp->dev.ifindex);

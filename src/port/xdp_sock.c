@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "port/csum.h"
@@ -151,8 +152,6 @@ static const char *remedy(int err, const struct xdp_sock_config *cfg)
 	case ENOMEM:
 		return ": its memory cannot be locked: needs CAP_IPC_LOCK or a larger limit "
 		       "(ulimit -l), or fewer port.frames";
-	case EAFNOSUPPORT:
-		return ": the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)";
 	case EBUSY:
 		return ": another process has it: end that, or use other port.queues";
 	case EOPNOTSUPP:
@@ -162,6 +161,23 @@ static const char *remedy(int err, const struct xdp_sock_config *cfg)
 	default:
 		return "";
 	}
+}
+
+int xdp_sock_check(const char *ifname)
+{
+	int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+	int err = fd < 0 ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (err == -EAFNOSUPPORT)
+		log_errx("xdp %s: the kernel has no AF_XDP: use one with CONFIG_XDP_SOCKETS, or "
+			 "port tap",
+			 ifname);
+	else if (err)
+		log_err(err, "xdp %s: cannot have an AF_XDP socket: needs CAP_NET_RAW (or root)",
+			ifname);
+	return err;
 }
 
 int xdp_sock_open(struct xdp_sock *s, unsigned queue, const struct xdp_sock_config *cfg)

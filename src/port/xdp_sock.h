@@ -66,6 +66,9 @@ struct xdp_sock_config {
 	int map_fd;	 /* of the program's map of sockets */
 };
 
+/* Return: 0 when this process can have AF_XDP sockets at all; or a negative errno after a log line. */
+int xdp_sock_check(const char *ifname);
+
 /*
  * Open a socket on a queue, and enter it in the program's map.
  * @s: all zero, or closed
