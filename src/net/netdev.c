@@ -92,11 +92,12 @@ static void retire_tx(struct worker *w)
 
 	if (is_live)
 		tx_complete(&w->pair);
-	if (!w->pair.ops->tx_cancel)
-		return;
-	w->pair.ops->tx_cancel(w->pair.port);
+	if (w->pair.ops->tx_cancel)
+		w->pair.ops->tx_cancel(w->pair.port);
 	if (is_live)
 		tx_complete(&w->pair);
+	/* What nobody waits for must not count for the frames of the next ring. */
+	w->pair.ops->tx_reap(w->pair.port);
 }
 
 /* ---- device_ops ---- */

@@ -137,8 +137,7 @@ unsigned tx_complete(struct pair *p)
 	if (n == 0)
 		return 0;
 	/* Which of them is not known: the bytes count them all. */
-	n_of[MARK_PORT] -= p->port->n_tx_lost;
-	p->port->n_tx_lost = 0;
+	n_of[MARK_PORT] -= min_of(p->port->n_tx_lost, n_of[MARK_PORT]);
 	stat_add(&p->stats, STAT_tx_packets, n_of[MARK_PORT]);
 	stat_add(&p->stats, STAT_tx_bytes, bytes);
 	stat_add(&p->stats, STAT_tx_batches, n_of[MARK_PORT] > 0);

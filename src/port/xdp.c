@@ -4,8 +4,8 @@
  * and an XDP program (xdp_prog.h) that brings the frames of these queues to them.
  *
  * A pair sends by its own socket. It receives from its own, and while some pairs do not receive,
- * also from theirs, so that no flow ends in nothing: the sockets of those go to the receiving pairs
- * in turn, moved while all workers are parked.
+ * also from theirs, so that no flow ends in nothing: socket i of those goes to the receiving pair i
+ * modulo their number, moved while all workers are parked.
  *
  * While the interface is down the guest's frames wait; when it has been deleted, or has gone to
  * another namespace, they are dropped until one of its name is back and has been opened again.
@@ -211,7 +211,7 @@ static void watch_sources(struct xdp_queue *xq)
 static void share_out(struct xdp *xdp)
 {
 	struct xdp_queue *receivers[PORT_MAX_QUEUES];
-	unsigned n_receivers = 0, next = 0;
+	unsigned n_receivers = 0;
 
 	for (unsigned i = 0; i < xdp->port->n_queues; i++) {
 		xdp->queues[i].n_sources = 0;
@@ -223,7 +223,7 @@ static void share_out(struct xdp *xdp)
 		struct xdp_queue *to = &xdp->queues[i];
 
 		if (!to->receives && n_receivers > 0)
-			to = receivers[next++ % n_receivers];
+			to = receivers[i % n_receivers];
 		to->sources[to->n_sources++] = &xdp->queues[i].sock;
 	}
 	for (unsigned i = 0; i < xdp->port->n_queues; i++)
