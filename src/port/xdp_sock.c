@@ -134,7 +134,7 @@ static void query_zero_copy(struct xdp_sock *s)
 /* Give the kernel every frame that there is for receive. */
 static void refill(struct xdp_sock *s)
 {
-	uint32_t n = s->umem.n_free_rx, idx;
+	uint32_t n = s->umem.n_free_rx, idx = 0;
 
 	if (n == 0 || xsk_ring_prod__reserve(&s->fill, n, &idx) != n)
 		return;
@@ -320,7 +320,7 @@ static void wake_receive(struct xdp_sock *s)
 unsigned xdp_sock_rx_peek(struct xdp_sock *s, struct frame *frames, unsigned max, bool wants_csum)
 {
 	unsigned n_iov = 0, n = 0, n_taken = 0;
-	uint32_t idx;
+	uint32_t idx = 0;
 
 	s->n_rx_peeked = xsk_ring_cons__peek(&s->rx, XDP_SOCK_SEGMENTS / 2, &idx);
 	if (s->n_rx_peeked == 0) {
@@ -379,7 +379,7 @@ static uint32_t n_in_tx_ring(const struct xdp_sock *s)
 /* Take back the memory of what has been sent. */
 static void collect_completions(struct xdp_sock *s)
 {
-	uint32_t idx, n = xsk_ring_cons__peek(&s->completion, s->umem.n_frames, &idx);
+	uint32_t idx = 0, n = xsk_ring_cons__peek(&s->completion, s->umem.n_frames, &idx);
 
 	for (uint32_t i = 0; i < n; i++)
 		umem_give_tx(&s->umem, *xsk_ring_cons__comp_addr(&s->completion, idx + i));

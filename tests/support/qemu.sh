@@ -6,6 +6,7 @@ GUEST_IP=10.77.0.2
 HOST_IP=10.77.0.1
 export GUEST_ADDRESS=$GUEST_IP/24
 TAP=vm0
+IPERF_SECONDS=$(repeats "seconds of each flow" 2 5)
 
 # A fresh namespace with a tap, or with the options "$@" for `ip tuntap`.
 qemu_prepare()
@@ -64,7 +65,7 @@ iperf_guest()
 
 iperf_once()
 {
-	timeout -k 1 60 ip netns exec "$NETNS" iperf3 -J -c "$GUEST_IP" -t "${IPERF_SECONDS:-2}" "$@" \
+	timeout -k 1 60 ip netns exec "$NETNS" iperf3 -J -c "$GUEST_IP" -t "$IPERF_SECONDS" "$@" \
 		>"$WORK/iperf.json" || {
 		jq -r '.error // empty' "$WORK/iperf.json"
 		return 1
