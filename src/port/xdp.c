@@ -355,29 +355,36 @@ static int query_device(struct xdp *xdp)
 	return err ? err : check_queues(xdp);
 }
 
-/* VLAN tags belong into the frame, where the guest looks for them. */
-static void keep_vlan_tags(struct xdp *xdp)
+/* A veth's tags are where its peer has left them; only the XDP program can put them back. */
+static void keep_vlan_tags_of_veth(const struct xdp *xdp)
 {
-	int err;
-
-	if (!xdp->dev.strips_vlan || xdp->prog.keeps_vlan)
-		return;
-	/* A veth's tags are where its peer has left them. */
-	if (strcmp(xdp->dev.driver, "veth") == 0) {
+	if (!xdp->prog.keeps_vlan)
 		log_warnx("xdp %s: VLAN tags that the veth peer keeps outside the frame are lost "
 			  "to the "
 			  "guest: ethtool -K PEER txvlan off; or native mode on Linux 6.8",
 			  xdp->cfg.ifname);
+}
+
+/* VLAN tags belong into the frame, where the guest looks for them. That the program could put them
+ * back does not mean that this driver tells of them. */
+static void keep_vlan_tags(struct xdp *xdp)
+{
+	int err;
+
+	if (!xdp->dev.strips_vlan)
+		return;
+	if (strcmp(xdp->dev.driver, "veth") == 0) {
+		keep_vlan_tags_of_veth(xdp);
 		return;
 	}
 	err = xdp->dev.can_keep_vlan ? xdp_dev_strip_vlan(xdp->cfg.ifname, false) : -EOPNOTSUPP;
 	xdp->has_vlan_changed = err == 0;
 	if (err)
-		log_warn(
-			err,
-			"xdp %s: VLAN tags of received frames are lost to the guest: ethtool -K %s "
-			"rxvlan off",
-			xdp->cfg.ifname, xdp->cfg.ifname);
+		log_warn(err,
+			 "xdp %s: VLAN tags of received frames may be lost to the guest: ethtool "
+			 "-K %s "
+			 "rxvlan off",
+			 xdp->cfg.ifname, xdp->cfg.ifname);
 }
 
 /* The interface takes frames that the sockets cannot; said once for each MTU. */
