@@ -80,6 +80,16 @@ repeats()
 	echo "$2"
 }
 
+# Port xdp: what is free, filled, received, to be sent and sent is all that there is.
+# "$@": what prints the rings, if not our own daemon's control tool.
+frames_are_conserved()
+{
+	(($# > 0)) || set -- ctl rings
+	same 0 "$("$@" | awk '/^frames/ { found = 1; next }
+		found { lost += $2 - $3 - $4 - $5 - $6 - $7; n++ } END { print n ? lost : "no line" }')" \
+		"frames lost"
+}
+
 # End the script with the status that its checks deserve.
 finish()
 {

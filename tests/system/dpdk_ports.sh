@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# DPDK's virtio-user driver on the ports null, loopback and tap, with several feature sets: frames
+# DPDK's virtio-user driver on the ports null, loopback, tap and xdp, with several feature sets: frames
 # flow, and not one is unaccounted for (both sides' counters agree).
 set -euo pipefail
 SUPPORT=$(dirname "$0")/../support
@@ -11,6 +11,7 @@ SUPPORT=$(dirname "$0")/../support
 . "$SUPPORT/report.sh"
 
 TAP=vm0
+FAR=host0 # the other end, where it is a veth pair
 FLOW_SECONDS=$(repeats "seconds of traffic" 0.5 5)
 
 # --- a frontend and its counters ---
@@ -117,6 +118,16 @@ tap_carries_all()
 		no_ring_errors
 }
 
+# Frames circle between virtio-user and a packet socket on the far end of a veth pair. $4: native or
+# generic.
+xdp_carries_all()
+{
+	daemon_start --port="xdp:$TAP" --queue-pairs="$3" --set port.mode="$4" &&
+		frontend_start "$1" io "--vdev net_af_packet0,iface=$FAR,qpairs=$3" &&
+		frames_flow tx_first 2 && tx_adds_up 1000 && rx_adds_up 1000 "$2" && no_ring_errors &&
+		frames_are_conserved
+}
+
 # The frontend is still there when the daemon goes.
 stop_all()
 {
@@ -145,6 +156,17 @@ check_tap()
 	in_netns ip link del "$TAP"
 }
 
+check_xdp()
+{
+	local mode
+	for mode in native generic; do
+		make_veth "$TAP" "$FAR" "" numrxqueues "$4" numtxqueues "$4"
+		check "$1: port xdp ($mode) carries all frames" xdp_carries_all "$2" "$3" "$4" "$mode"
+		stop_all "$1"
+		in_netns ip link del "$TAP"
+	done
+}
+
 need_programs dpdk-testpmd jq ip
 make_work_dir
 make_netns
@@ -157,10 +179,12 @@ check_ports "neither of both" queue_size=256,in_order=0,mrg_rxbuf=0 256
 check_ports "vectors" queue_size=256,in_order=0,mrg_rxbuf=0,vectorized=1 256
 check_tap "256 entries" queue_size=256 256 1
 check_tap "no mergeable buffers, not in order" queue_size=256,mrg_rxbuf=0,in_order=0 256 1
+check_xdp "256 entries" queue_size=256 256 1
 if has_thread_sanitizer; then
 	skip "two queue pairs" "$TSAN_IS_BLIND"
 else
 	check_ports "two queue pairs" queue_size=256,queues=2,cq=1 512
 	check_tap "two queue pairs" queue_size=256,queues=2,cq=1 512 2 multi_queue
+	check_xdp "two queue pairs" queue_size=256,queues=2,cq=1 512 2
 fi
 finish

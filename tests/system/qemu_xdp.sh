@@ -31,14 +31,6 @@ nothing_was_dropped()
 	same 0 "$(counter tx_malformed)" tx_malformed && same 0 "$(counter ring_errors)" ring_errors
 }
 
-# What is free, filled, received, to be sent and sent is all that there is.
-frames_are_conserved()
-{
-	same 0 "$(ctl rings | awk '/^frames/ { found = 1; next }
-		found { lost += $2 - $3 - $4 - $5 - $6 - $7; n++ } END { print n ? lost : "no line" }')" \
-		"frames lost"
-}
-
 interface_goes_down_and_up()
 {
 	in_netns ip link set vm0 down && ! ping_guest && in_netns ip link set vm0 up && ping_resumes 3

@@ -52,12 +52,9 @@ frames_come_back()
 	timeout 120 ip netns exec "$NETNS" python3 "$SUPPORT/echo.py" t0 "$FRAMES" "$1"
 }
 
-frames_are_conserved()
+guest_rings()
 {
-	same 0 "$(guest_run "vhost-user-ctl --ctl-path=/tmp/s.ctl rings" | awk '
-		/^frames/ { found = 1; next }
-		found { lost += $2 - $3 - $4 - $5 - $6 - $7; n++ } END { print n ? lost : "no line" }')" \
-		"frames lost"
+	guest_run "vhost-user-ctl --ctl-path=/tmp/s.ctl rings"
 }
 
 daemon_is_killed()
@@ -80,7 +77,7 @@ require "the daemon and a frontend start in the guest" guest_daemon_starts on
 check "the socket is a zero-copy one" is_zero_copy
 check "frames come back one by one" frames_come_back 1
 check "frames come back in bursts" frames_come_back 64
-check "frames are conserved" frames_are_conserved
+check "frames are conserved" frames_are_conserved guest_rings
 check "the daemon is killed, started again, and frames come back" daemon_is_killed
-check "frames are conserved after that" frames_are_conserved
+check "frames are conserved after that" frames_are_conserved guest_rings
 finish
