@@ -17,6 +17,10 @@
 /* The most segments that one readv takes. */
 #define PAIR_MAX_SEGMENTS 1024
 
+/* What a burst reads or writes of guest memory is fetched so many chains before its turn: enough to
+ * hide the way to another core's cache, and not more lines than a core can wait for at a time. */
+#define PAIR_PREFETCH_AHEAD 8
+
 struct pair {
 	struct queue rx, tx;
 	struct port_queue *port;

@@ -66,15 +66,34 @@ static inline bool make_frame(const struct queue *q, struct virtq_chain *c, stru
 	return true;
 }
 
+static inline void prefetch_header(const struct virtq *vq, uint16_t pos)
+{
+	const struct virtq_chain *c = virtq_chain_at(vq, pos);
+
+	if (likely(c->n_iov > 0))
+		__builtin_prefetch(c->iov->iov_base);
+}
+
+static void prefetch_first(const struct virtq *vq, uint16_t first)
+{
+	unsigned n = min_of((uint16_t)(vq->last_avail - first) + 0u, PAIR_PREFETCH_AHEAD + 0u);
+
+	for (unsigned i = 0; i < n; i++)
+		prefetch_header(vq, (uint16_t)(first + i));
+}
+
 /* Turn the heads from `first` on into frames. Return: how many there are in p->frames. */
 static unsigned collect(struct pair *p, uint16_t first)
 {
 	struct virtq *vq = &p->tx.vq;
 	unsigned n = 0;
 
+	prefetch_first(vq, first);
 	for (uint16_t pos = first; pos != vq->last_avail; pos++) {
 		struct virtq_chain *c = virtq_chain_at(vq, pos);
 
+		if ((uint16_t)(vq->last_avail - pos) > PAIR_PREFETCH_AHEAD)
+			prefetch_header(vq, (uint16_t)(pos + PAIR_PREFETCH_AHEAD));
 		if (unlikely(!p->tx.is_enabled))
 			c->mark = MARK_DISCARDED;
 		else if (likely(make_frame(&p->tx, c, &p->frames[n])))
@@ -83,16 +102,6 @@ static unsigned collect(struct pair *p, uint16_t first)
 			c->mark = MARK_MALFORMED;
 	}
 	return n;
-}
-
-static void prefetch_headers(const struct virtq *vq, uint16_t first)
-{
-	for (uint16_t pos = first; pos != vq->last_avail; pos++) {
-		const struct virtq_chain *c = virtq_chain_at(vq, pos);
-
-		if (likely(c->n_iov > 0))
-			__builtin_prefetch(c->iov->iov_base);
-	}
 }
 
 /* Give frames to the port; what it does not take goes back to the guest's ring. */
@@ -164,7 +173,6 @@ unsigned tx_burst(struct pair *p)
 		queue_report_broken(&p->tx);
 		return n_moved;
 	}
-	prefetch_headers(vq, first);
 	n_frames = collect(p, first);
 	if (n_frames > 0)
 		n_moved += send_frames(p, n_frames);
