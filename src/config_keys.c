@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/copy.h"
 #include "base/util.h"
 
 /* How the values of a kind are read and written. `field` is what the key's offset points to. */
@@ -436,6 +437,9 @@ const struct config_key config_keys[N_CONFIG_KEYS] = {
 	[KEY_POLL_USECS] = {.section = "poll", .name = "usecs", .type = &type_number,
 		.max = PARAMS_MAX_POLL_USECS, .is_live = true, .places = CONFIG_GLOBAL,
 		IN_PAIR(params.poll_usecs)},
+	[KEY_COPY_BREAK] = {.section = "", .name = "copy-break", .type = &type_number_or_zero,
+		.min = COPY_SHORT_MIN, .max = PARAMS_MAX_COPY_BREAK, .is_live = true,
+		.places = CONFIG_GLOBAL, IN_PAIR(params.copy_break)},
 	[KEY_CPU] = {.section = "", .name = "cpu", .type = &type_number,
 		.max = 1023, .places = CONFIG_IN_QUEUE, IN_PAIR(cpu)},
 };

@@ -42,6 +42,7 @@ enum config_key_id {
 	KEY_TX_FRAMES,
 	KEY_TX_AT_RX,
 	KEY_POLL_USECS,
+	KEY_COPY_BREAK,
 	KEY_CPU,
 	N_CONFIG_KEYS
 };

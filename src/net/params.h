@@ -14,12 +14,14 @@
 #define PARAMS_MIN_BATCH      1
 #define PARAMS_MAX_BATCH      256
 #define PARAMS_MAX_POLL_USECS 10000
+#define PARAMS_MAX_COPY_BREAK 4096
 
 struct pair_params {
 	struct moder_params rx, tx; /* interrupt coalescing of each direction */
 	bool tx_at_rx;		    /* pending TX completions ride on an RX interrupt */
 	uint32_t batch;		    /* packets per burst, used entries per publish */
 	uint32_t poll_usecs;	    /* how long a worker looks before it sleeps */
+	uint32_t copy_break;	    /* bytes: frames up to it are copied in line; 0: built-in */
 };
 
 #endif
