@@ -25,11 +25,17 @@ _Static_assert(sizeof(vnet_hdr) == FRAME_HDR_LEN, "the ports' header");
 _Static_assert(sizeof(vnet_hdr) <= sizeof(((struct virtq_chain *)0)->scratch), "header in scratch");
 
 /* Take `hdr_len` bytes off the front of the chain. Return: its first segment behind them. */
-static struct iovec *take_header(struct virtq_chain *c, vnet_hdr *h, uint32_t hdr_len)
+static inline struct iovec *take_header(struct virtq_chain *c, vnet_hdr *h, uint32_t hdr_len)
 {
 	struct iovec *iov = c->iov;
 	char *to = (char *)h;
 
+	if (likely(hdr_len == sizeof(*h) && iov->iov_len > sizeof(*h))) {
+		memcpy(h, iov->iov_base, sizeof(*h));
+		iov->iov_base = (char *)iov->iov_base + sizeof(*h);
+		iov->iov_len -= sizeof(*h);
+		return iov;
+	}
 	while (hdr_len > 0) {
 		size_t n = min_of((size_t)hdr_len, iov->iov_len);
 
