@@ -22,13 +22,22 @@
 #define XDP_PKT_CONTD (1 << 0)
 #endif
 
+/* Linux 6.18. */
+#ifndef XDP_MAX_TX_SKB_BUDGET
+#define XDP_MAX_TX_SKB_BUDGET 9
+#endif
+
 /* The kernel leaves so much room in front of what it receives. */
 #define RX_HEADROOM 256
 /* A frame takes at most as many frames of the umem as a socket buffer has fragments. */
 #define MAX_DESCS 16
 
-/* In copy mode a system call sends at least so many frames (XDP_MAX_TX_SKB_BUDGET). */
+/* In copy mode a system call sends at least so many frames; we ask for a burst. */
 #define MIN_BUDGET 32
+#define TX_BUDGET  PORT_MAX_BATCH
+
+/* Frames of the guest are fetched so many before their turn to be copied. */
+#define PREFETCH_AHEAD 4
 
 #define MIN_RETRY_US 20
 #define MAX_RETRY_US 1000
@@ -131,6 +140,14 @@ static void query_zero_copy(struct xdp_sock *s)
 		s->is_zero_copy = options.flags & XDP_OPTIONS_ZEROCOPY;
 }
 
+/* An older kernel refuses, and has a budget of MIN_BUDGET. */
+static void ask_for_budget(const struct xdp_sock *s)
+{
+	int budget = (int)min_of(ring_size(s->umem.n_frames / 2), TX_BUDGET + 0u);
+
+	setsockopt(s->fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
+}
+
 /* Give the kernel every frame that there is for receive. */
 static void refill(struct xdp_sock *s)
 {
@@ -193,6 +210,7 @@ int xdp_sock_open(struct xdp_sock *s, unsigned queue, const struct xdp_sock_conf
 	if (err == 0) {
 		s->fd = xsk_socket__fd(s->xsk);
 		query_zero_copy(s);
+		ask_for_budget(s);
 		refill(s);
 		err = xsk_socket__update_xskmap(s->xsk, cfg->map_fd);
 	}
@@ -480,6 +498,10 @@ static void copy_frame(const struct frame *f, const struct iovec *pieces, unsign
 	const struct iovec *src = &f->iov[1];
 	size_t at = 0;
 
+	if (likely(f->n_iov == 2 && n_pieces == 1)) {
+		memcpy(pieces->iov_base, src->iov_base, f->len);
+		return;
+	}
 	for (unsigned i = 0; i < n_pieces; i++) {
 		char *to = pieces[i].iov_base;
 		size_t left = pieces[i].iov_len;
@@ -559,6 +581,9 @@ unsigned xdp_sock_tx(struct xdp_sock *s, struct frame *frames, unsigned n, unsig
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
+		if (i + PREFETCH_AHEAD < n)
+			__builtin_prefetch(frames[i + PREFETCH_AHEAD].iov[1].iov_base);
+
 		uint32_t n_descs = (frames[i].len + s->umem.frame_size - 1) >> s->umem.frame_shift;
 
 		frames[i].is_dropped = frames[i].len > max_sent(s);
