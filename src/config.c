@@ -423,8 +423,9 @@ static int coalesce_apply_one(struct netdev_pair_config *pair, const char *item,
 	id = config_key_find(path, &queue);
 	if (id < 0 || item[len] == '\0') {
 		snprintf(why, why_size,
-			 "'%.64s' must be KEY=VALUE, with the key rx-usecs, rx-frames, tx-usecs, "
-			 "tx-frames or tx-at-rx",
+			 "'%.64s' must be KEY=VALUE, with the key adaptive-rx, adaptive-tx, "
+			 "rx-usecs, "
+			 "rx-frames, tx-usecs, tx-frames or tx-at-rx",
 			 item);
 		return -EINVAL;
 	}

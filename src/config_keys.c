@@ -375,6 +375,11 @@ static const char *const attach_choices[] = {"link", "dispatcher", NULL};
 		.max = MODER_MAX_FRAMES, .is_live = true,                                          \
 		.places = CONFIG_GLOBAL | CONFIG_IN_QUEUE, IN_PAIR(member)                         \
 	}
+#define ADAPTIVE_KEY(key_name, member)                                                             \
+	{                                                                                          \
+		.section = "coalesce", .name = key_name, .type = &type_bool, .is_live = true,      \
+		.places = CONFIG_GLOBAL | CONFIG_IN_QUEUE, IN_PAIR(member)                         \
+	}
 
 /* clang-format off */
 const struct config_key config_keys[N_CONFIG_KEYS] = {
@@ -428,6 +433,8 @@ const struct config_key config_keys[N_CONFIG_KEYS] = {
 	[KEY_PORT_ATTACH] = {.section = "port", .name = "attach", .type = &type_choice,
 		.choices = attach_choices, .ports = {&xdp_port}, .places = CONFIG_GLOBAL,
 		IN_CONFIG(port.attach)},
+	[KEY_ADAPTIVE_RX] = ADAPTIVE_KEY("adaptive-rx", params.rx.is_adaptive),
+	[KEY_ADAPTIVE_TX] = ADAPTIVE_KEY("adaptive-tx", params.tx.is_adaptive),
 	[KEY_RX_USECS] = USECS_KEY("rx-usecs", params.rx.usecs),
 	[KEY_RX_FRAMES] = FRAMES_KEY("rx-frames", params.rx.frames),
 	[KEY_TX_USECS] = USECS_KEY("tx-usecs", params.tx.usecs),

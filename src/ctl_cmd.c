@@ -219,10 +219,12 @@ static json_t *coalesce_json(const struct pair_params *params, struct pair_range
 		const struct pair_params *p = &params[i];
 
 		json_array_append_new(queues,
-				      json_pack("{si si si si si sb}", "queue", (int)i, "rx-usecs",
-						(int)p->rx.usecs, "rx-frames", (int)p->rx.frames,
-						"tx-usecs", (int)p->tx.usecs, "tx-frames",
-						(int)p->tx.frames, "tx-at-rx", p->tx_at_rx));
+				      json_pack("{si sb sb si si si si sb}", "queue", (int)i,
+						"adaptive-rx", p->rx.is_adaptive, "adaptive-tx",
+						p->tx.is_adaptive, "rx-usecs", (int)p->rx.usecs,
+						"rx-frames", (int)p->rx.frames, "tx-usecs",
+						(int)p->tx.usecs, "tx-frames", (int)p->tx.frames,
+						"tx-at-rx", p->tx_at_rx));
 	}
 	return json_pack("{so}", "queues", queues);
 }
@@ -250,12 +252,13 @@ static json_t *ring_json(struct netdev *n, unsigned ring)
 	struct netdev_ring_info info;
 
 	netdev_ring_info(n, ring, &info);
-	return json_pack("{si si ss sb sb sb si si si si si si sb}", "ring", (int)ring, "queue",
+	return json_pack("{si si ss sb sb sb si si si si si si si sb}", "ring", (int)ring, "queue",
 			 (int)(ring / 2), "direction", ring % 2 ? "tx" : "rx", "started",
 			 info.is_started, "enabled", info.is_enabled, "broken", info.is_broken,
 			 "size", (int)info.size, "avail_idx", info.avail_idx, "next_avail",
 			 info.next_avail, "used_idx", info.used_idx, "in_flight", info.n_in_flight,
-			 "uncalled", (int)info.n_uncalled, "kicks_on", info.kicks_on);
+			 "uncalled", (int)info.n_uncalled, "call_usecs", (int)info.call_usecs,
+			 "kicks_on", info.kicks_on);
 }
 
 /* The packet memory of each pair; an empty list for a port that has none. */

@@ -175,18 +175,24 @@ bool ctl_show_rates(json_t *before, json_t *after, double seconds)
 
 /* ---- coalesce ---- */
 
+static const char *true_false(int is_true)
+{
+	return is_true ? "true" : "false";
+}
+
 static bool show_coalesce_line(json_t *q)
 {
-	int queue, rx_usecs, rx_frames, tx_usecs, tx_frames, tx_at_rx;
+	int queue, adaptive_rx, adaptive_tx, rx_usecs, rx_frames, tx_usecs, tx_frames, tx_at_rx;
 	char name[16];
 
-	if (json_unpack(q, "{si si si si si sb}", "queue", &queue, "rx-usecs", &rx_usecs,
+	if (json_unpack(q, "{si sb sb si si si si sb}", "queue", &queue, "adaptive-rx",
+			&adaptive_rx, "adaptive-tx", &adaptive_tx, "rx-usecs", &rx_usecs,
 			"rx-frames", &rx_frames, "tx-usecs", &tx_usecs, "tx-frames", &tx_frames,
 			"tx-at-rx", &tx_at_rx) < 0)
 		return false;
 	snprintf(name, sizeof(name), "q%d", queue);
-	printf("%-5s  %8d  %9d  %8d  %9d  %8s\n", name, rx_usecs, rx_frames, tx_usecs, tx_frames,
-	       tx_at_rx ? "true" : "false");
+	printf("%-5s  %8d  %9d  %8d  %9d  %8s  %11s  %11s\n", name, rx_usecs, rx_frames, tx_usecs,
+	       tx_frames, true_false(tx_at_rx), true_false(adaptive_rx), true_false(adaptive_tx));
 	return true;
 }
 
@@ -195,8 +201,8 @@ bool ctl_show_coalesce(json_t *data)
 	json_t *queues = json_object_get(data, "queues"), *queue;
 	size_t i;
 
-	printf("%-5s  %8s  %9s  %8s  %9s  %8s\n", "queue", "rx-usecs", "rx-frames", "tx-usecs",
-	       "tx-frames", "tx-at-rx");
+	printf("%-5s  %8s  %9s  %8s  %9s  %8s  %11s  %11s\n", "queue", "rx-usecs", "rx-frames",
+	       "tx-usecs", "tx-frames", "tx-at-rx", "adaptive-rx", "adaptive-tx");
 	json_array_foreach(queues, i, queue)
 		if (!show_coalesce_line(queue))
 			return false;
@@ -208,20 +214,20 @@ bool ctl_show_coalesce(json_t *data)
 static bool show_ring_line(json_t *r)
 {
 	int queue, is_started, is_enabled, is_broken, is_kicks_on;
-	int size, avail, next, used, in_flight, uncalled;
+	int size, avail, next, used, in_flight, uncalled, usecs;
 	const char *direction;
 	char name[32];
 
-	if (json_unpack(r, "{si ss sb sb sb si si si si si si sb}", "queue", &queue, "direction",
+	if (json_unpack(r, "{si ss sb sb sb si si si si si si si sb}", "queue", &queue, "direction",
 			&direction, "started", &is_started, "enabled", &is_enabled, "broken",
 			&is_broken, "size", &size, "avail_idx", &avail, "next_avail", &next,
 			"used_idx", &used, "in_flight", &in_flight, "uncalled", &uncalled,
-			"kicks_on", &is_kicks_on) < 0)
+			"call_usecs", &usecs, "kicks_on", &is_kicks_on) < 0)
 		return false;
 	snprintf(name, sizeof(name), "q%d.%.8s", queue, direction);
-	printf("%-7s %-7s %-7s %5d  %5d  %5d  %5d  %9d  %8d  %s\n", name,
+	printf("%-7s %-7s %-7s %5d  %5d  %5d  %5d  %9d  %8d  %5d  %s\n", name,
 	       is_broken ? "broken" : (is_started ? "started" : "stopped"), yes_no(is_enabled),
-	       size, avail, next, used, in_flight, uncalled, is_kicks_on ? "on" : "off");
+	       size, avail, next, used, in_flight, uncalled, usecs, is_kicks_on ? "on" : "off");
 	return true;
 }
 
@@ -260,8 +266,8 @@ bool ctl_show_rings(json_t *data)
 	json_t *rings = json_object_get(data, "rings"), *ring;
 	size_t i;
 
-	printf("%-7s %-7s %-7s %5s  %5s  %5s  %5s  %9s  %8s  %s\n", "ring", "state", "enabled",
-	       "size", "avail", "next", "used", "in flight", "uncalled", "kicks");
+	printf("%-7s %-7s %-7s %5s  %5s  %5s  %5s  %9s  %8s  %5s  %s\n", "ring", "state", "enabled",
+	       "size", "avail", "next", "used", "in flight", "uncalled", "usecs", "kicks");
 	json_array_foreach(rings, i, ring)
 		if (!show_ring_line(ring))
 			return false;

@@ -151,8 +151,9 @@ static const struct command commands[] = {
 		"all counters; as JSON; as rates, once a second or every SECONDS",
 		ctl_show_stats, take_stats_words},
 	{CTL_CMD_COALESCE, "coalesce [queue N] [KEY=VALUE ...]",
-		"show interrupt coalescing, or set it: rx-usecs, rx-frames,\n"
-		"tx-usecs, tx-frames, tx-at-rx; of all queue pairs or of pair N",
+		"show interrupt coalescing, or set it: adaptive-rx, adaptive-tx,\n"
+		"rx-usecs, rx-frames, tx-usecs, tx-frames, tx-at-rx; of all queue\n"
+		"pairs or of pair N",
 		ctl_show_coalesce, take_coalesce_words},
 	{CTL_CMD_RINGS, "rings", "where each ring stands", ctl_show_rings, NULL},
 	{CTL_CMD_RELOAD, "reload", "read the configuration again, as SIGHUP does", ctl_show_reload,

@@ -367,6 +367,7 @@ void netdev_ring_info(struct netdev *n, unsigned ring, struct netdev_ring_info *
 		.used_idx = q->vq.used_idx,
 		.n_in_flight = virtq_n_in_flight(&q->vq),
 		.n_uncalled = q->moder.n_pending,
+		.call_usecs = q->moder.params.usecs,
 		.kicks_on = q->vq.kicks_are_on,
 	};
 	worker_unpark(w);

@@ -40,6 +40,7 @@ struct netdev_ring_info {
 		used_idx; /* the next used entry to write: with next_avail it bounds what is in flight */
 	uint16_t n_in_flight; /* heads taken and not yet in the used ring */
 	uint32_t n_uncalled;  /* completions that the guest has not been told of */
+	uint32_t call_usecs;  /* how long they may wait, as it is now */
 	bool kicks_on;
 };
 

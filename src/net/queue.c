@@ -88,6 +88,8 @@ void queue_publish(struct queue *q)
 	if (n == 0)
 		return;
 	stat_add(q->stats, STAT_used_publishes, 1);
+	if (q->moder.params.is_adaptive)
+		moder_learn(&q->moder, n, clock_now_ns());
 	if (!virtq_call_needed(&q->vq)) {
 		call_not(q);
 		return;

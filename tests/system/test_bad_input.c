@@ -127,6 +127,7 @@ START_TEST(wrong_keys_and_values_are_named)
 		{"coalesce.rx-usecs", "coalesce.rx-usecs=10001"},
 		{"coalesce.tx-frames", "coalesce.tx-frames=1025"},
 		{"coalesce.tx-at-rx", "coalesce.tx-at-rx=maybe"},
+		{"coalesce.adaptive-rx", "coalesce.adaptive-rx=1"},
 		{"queue.1", "queue.1.cpu=0"}, /* there is one pair */
 		{"queue.16", "queue.16.cpu=0"},
 		{"queue.0.mtu", "queue.0.mtu=1500"},
@@ -143,7 +144,6 @@ START_TEST(wrong_keys_and_values_are_named)
 		{"port.source-size", "port.source-size=64"}, /* not a tap's */
 		{"queue-pairs", "queue-pairs=0"},
 		/* Not implemented yet. */
-		{"coalesce.adaptive-rx", "coalesce.adaptive-rx=true"},
 		{"state-path", "state-path=/tmp/x"},
 		{"user", "user=nobody"},
 	};

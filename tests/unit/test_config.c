@@ -193,6 +193,8 @@ static const struct {
 	{"coalesce.rx-frames", "coalesce.rx-usecs=9", {"1", "1024"}, {"1025", "-1", "a"}},
 	{"coalesce.tx-usecs", "coalesce.tx-frames=9", {"1", "10000"}, {"10001", "-1", "1e3"}},
 	{"coalesce.tx-frames", "coalesce.tx-usecs=9", {"1", "1024"}, {"1025", "-1", "4294967297"}},
+	{"coalesce.adaptive-rx", "", {"true", "false"}, {"1", "", "maybe"}},
+	{"queue.0.coalesce.adaptive-tx", "", {"on", "off"}, {"2", "maybe"}},
 	{"coalesce.tx-at-rx", "", {"true", "false"}, {"1", "0", "", "maybe", "tru"}},
 	{"queue.0.cpu", "", {"0", "1023"}, {"1024", "-1", "", "all"}},
 	{"queue.0.coalesce.rx-usecs", "coalesce.rx-frames=9", {"1", "10000"}, {"10001", "-1"}},
@@ -381,7 +383,6 @@ static const char *const bad_sets[] = {
 	"queue.00.cpu=1",
 	"queue.0.port.type=tap",
 	"queue.99999999999999999999.cpu=1",
-	"coalesce.adaptive-rx=true",
 	"user=x",
 	"state-path=/x",
 	"port.mode=auto",
@@ -588,7 +589,8 @@ static const struct {
 	{1, {"tx-frames"}, "'tx-frames'"},
 	{1, {"batch=1"}, "'batch=1'"},
 	{1, {"cpu=1"}, "'cpu=1'"},
-	{1, {"adaptive-rx=true"}, "'adaptive-rx=true'"},
+	{1, {"adaptive-rx=true"}, NULL},
+	{1, {"adaptive-rx=1"}, "adaptive-rx must be"},
 	{1, {"=1"}, "'=1'"},
 	{1, {""}, "''"},
 	{1, {"tx-at-rx=2"}, "tx-at-rx must be"},
@@ -596,7 +598,8 @@ static const struct {
 
 START_TEST(live_change_is_taken_as_a_whole_or_not_at_all)
 {
-	struct pair_params params = {.tx = {50, 64}, .tx_at_rx = true, .batch = 9, .poll_usecs = 8};
+	struct pair_params params = {
+		.tx = {.usecs = 50, .frames = 64}, .tx_at_rx = true, .batch = 9, .poll_usecs = 8};
 	const struct pair_params before = params;
 	char why[200] = "";
 	int err =

@@ -24,7 +24,7 @@
 	"offer-config = true\n"                                                                    \
 	"port { type = \"tap\" ifname = \"vm0\" bridge = \"br0\" sndbuf = 4096 create = false }\n" \
 	"coalesce { rx-usecs = 20 rx-frames = 32 tx-usecs = 50 tx-frames = 64 tx-at-rx = false "   \
-	"}\n"                                                                                      \
+	"adaptive-rx = true adaptive-tx = false }\n"                                                                                      \
 	"poll { usecs = 70 }\n"                                                                    \
 	"queue 1 { cpu = 3 coalesce { rx-usecs = 5 } }\n"
 
@@ -109,6 +109,8 @@ START_TEST(queue_section_inherits_what_it_does_not_set)
 		ck_assert_uint_eq(params->tx.usecs, 50);
 		ck_assert_uint_eq(params->tx.frames, 64);
 		ck_assert(!params->tx_at_rx);
+		ck_assert(params->rx.is_adaptive);
+		ck_assert(!params->tx.is_adaptive);
 		ck_assert_int_eq(cfg.pairs[i].cpu, i == 1 ? 3 : -1);
 	}
 }
@@ -136,6 +138,8 @@ START_TEST(set_takes_every_key_like_the_file)
 		"coalesce.tx-usecs=50",
 		"coalesce.tx-frames=64",
 		"coalesce.tx-at-rx=false",
+		"coalesce.adaptive-rx=true",
+		"coalesce.adaptive-tx=false",
 		"poll.usecs=70",
 		"queue.1.cpu=3",
 		"queue.1.coalesce.rx-usecs=5",
@@ -203,7 +207,6 @@ static const struct {
 	{"state-path = \"\"", 1, "'state-path'"},
 	{"user = \"\"", 1, "'user'"},
 	{"port { slots = 4096 }", 1, "'slots'"},
-	{"coalesce { adaptive-rx = true }", 1, "'adaptive-rx'"},
 	{"port { type = null\n\nbatch = 1", 1, "not closed"},
 	{"queue 0 {\ncoalesce {\n}\n", 1, "not closed"},
 	{"}\n", 1, "brace"},
@@ -369,6 +372,8 @@ START_TEST(print_can_be_read_again)
 		ck_assert_mem_eq(&a->rx, &b->rx, sizeof(a->rx));
 		ck_assert_mem_eq(&a->tx, &b->tx, sizeof(a->tx));
 		ck_assert(a->tx_at_rx == b->tx_at_rx);
+		ck_assert(a->rx.is_adaptive == b->rx.is_adaptive);
+		ck_assert(a->tx.is_adaptive == b->tx.is_adaptive);
 	}
 	log_assert_none(&lines);
 }

@@ -241,15 +241,20 @@ START_TEST(coalesce_shows_and_sets)
 {
 	ASK("coalesce", "rx-usecs=20", "rx-frames=32");
 	check_ok();
-	check_out("q0           20         32         0          0      true\n");
-	check_out("q1           20         32         0          0      true\n");
-	ASK("coalesce", "queue", "1", "tx-usecs=5", "tx-frames=6", "tx-at-rx=false");
+	check_out("q0           20         32         0          0      true        false        "
+		  "false\n");
+	check_out("q1           20         32         0          0      true        false        "
+		  "false\n");
+	ASK("coalesce", "queue", "1", "tx-usecs=5", "tx-frames=6", "tx-at-rx=false",
+	    "adaptive-tx=true");
 	check_ok();
-	check_out("q1           20         32         5          6     false\n");
+	check_out("q1           20         32         5          6     false        false         "
+		  "true\n");
 	ck_assert_uint_eq(count_lines(tool.out), 2);
 	ASK("coalesce", "queue", "0");
 	check_ok();
-	check_out("q0           20         32         0          0      true\n");
+	check_out("q0           20         32         0          0      true        false        "
+		  "false\n");
 	ASK("coalesce");
 	ck_assert_uint_eq(count_lines(tool.out), 1 + CTL_FIXTURE_PAIRS);
 }

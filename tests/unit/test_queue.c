@@ -64,7 +64,7 @@ static void start(int i)
 
 static void coalesce(uint32_t usecs, uint32_t frames)
 {
-	struct moder_params params = {usecs, frames};
+	struct moder_params params = {.usecs = usecs, .frames = frames};
 
 	moder_set(&q.moder, &params);
 }

@@ -27,7 +27,7 @@ static void turn_until_idle(void)
 
 static void coalesce(uint32_t usecs)
 {
-	struct moder_params params = {usecs, usecs ? 1000 : 0};
+	struct moder_params params = {.usecs = usecs, .frames = usecs ? 1000 : 0};
 
 	bx.pair->params.rx = bx.pair->params.tx = params;
 	moder_set(&bx.pair->rx.moder, &params);
@@ -170,7 +170,7 @@ START_TEST(pending_completions_ride_on_a_call_in_the_burst_itself)
 	send_frame(60, 1);
 	turn(bx.pair);
 	expect_eq(driver_take_calls(&bx.tx.drv), 0);
-	moder_set(&bx.pair->rx.moder, &(struct moder_params){0, 0});
+	moder_set(&bx.pair->rx.moder, &(struct moder_params){0});
 	bursts_offer(100, 1);
 	fake_port_push(&bx.fake, NULL, 60, 1);
 	turn(bx.pair);
