@@ -176,6 +176,83 @@ START_TEST(the_largest_parameters_do_not_overflow)
 }
 END_TEST
 
+/* ---- adaptive ---- */
+
+/* A guest that is done with each packet before the next one comes, `gap_us` later, and sleeps: without
+ * delay it would be called for each. Return: calls for `n` packets. */
+static unsigned flood(struct moder *m, unsigned n, uint64_t gap_us, uint64_t *now_ns)
+{
+	unsigned n_calls = 0;
+
+	for (unsigned i = 0; i < n; i++, *now_ns += gap_us * NS_PER_US) {
+		if (moder_due(m, *now_ns)) {
+			moder_clear(m);
+			n_calls++;
+		}
+		moder_learn(m, 1, *now_ns);
+		moder_add(m, 1, *now_ns);
+		if (moder_is_on(m) && !moder_due(m, *now_ns))
+			continue;
+		moder_clear(m);
+		n_calls++;
+	}
+	return n_calls;
+}
+
+START_TEST(a_flood_is_signalled_eight_times_less_often_at_least)
+{
+	static const uint64_t gaps_us[] = {1, 2, 3, 5, 10, 15};
+	struct moder m = {0};
+	uint64_t now_ns = NOW;
+
+	moder_set(&m, &(struct moder_params){.is_adaptive = true});
+	expect(!moder_is_on(&m));
+	/* It has learnt after a twentieth of a second. */
+	flood(&m, (unsigned)(100000 / gaps_us[_i]), gaps_us[_i], &now_ns);
+	expect_le(8 * flood(&m, 100000, gaps_us[_i], &now_ns), 100000);
+}
+END_TEST
+
+START_TEST(what_was_set_rests_while_it_is_adaptive_and_holds_afterwards)
+{
+	struct moder m = {0};
+
+	moder_set(&m, &(struct moder_params){.usecs = 50, .frames = 8, .is_adaptive = true});
+	expect(!moder_is_on(&m));
+	moder_set(&m, &(struct moder_params){.usecs = 50, .frames = 8});
+	expect(moder_is_on(&m));
+	moder_add(&m, 1, NOW);
+	expect(!moder_due(&m, NOW + 49 * NS_PER_US));
+	expect(moder_due(&m, NOW + 50 * NS_PER_US));
+}
+END_TEST
+
+START_TEST(what_is_pending_when_the_delay_changes_keeps_its_publish_time)
+{
+	struct moder m = {0};
+	uint64_t now_ns = NOW, published_ns;
+
+	moder_set(&m, &(struct moder_params){.is_adaptive = true});
+	flood(&m, 100000, 1, &now_ns);
+	expect_eq(m.params.usecs, 128);
+	moder_clear(&m);
+	published_ns = now_ns;
+	moder_add(&m, 1, published_ns);
+	/* A pause: the next completion is signalled at once, and with it the one before. */
+	now_ns += 10 * ADAPT_PERIOD_NS;
+	moder_learn(&m, 1, now_ns);
+	expect_eq(m.deadline_ns, published_ns);
+	expect(moder_due(&m, now_ns));
+}
+END_TEST
+
+static void add_adaptive(TCase *tc)
+{
+	tcase_add_loop_test(tc, a_flood_is_signalled_eight_times_less_often_at_least, 0, 6);
+	tcase_add_test(tc, what_was_set_rests_while_it_is_adaptive_and_holds_afterwards);
+	tcase_add_test(tc, what_is_pending_when_the_delay_changes_keeps_its_publish_time);
+}
+
 static void add_arithmetic(TCase *tc)
 {
 	tcase_add_test(tc, nothing_pending_is_never_due);
@@ -193,7 +270,10 @@ static void add_arithmetic(TCase *tc)
 
 int main(void)
 {
-	static const struct suite_case cases[] = {{"arithmetic", NULL, NULL, add_arithmetic}};
+	static const struct suite_case cases[] = {
+		{"arithmetic", NULL, NULL, add_arithmetic},
+		{"adaptive", NULL, NULL, add_adaptive},
+	};
 
 	return suite_run("moder", cases, array_size(cases));
 }
