@@ -19,7 +19,8 @@
 struct pair_params {
 	struct moder_params rx, tx; /* interrupt coalescing of each direction */
 	bool tx_at_rx;		    /* pending TX completions ride on an RX interrupt */
-	uint32_t batch;		    /* packets per burst, used entries per publish */
+	uint32_t batch;		    /* packets per burst, used entries per publish... */
+	uint32_t publish;	    /* ...towards the guest so many, if not 0: for benchmarks */
 	uint32_t poll_usecs;	    /* how long a worker looks before it sleeps */
 	uint32_t copy_break;	    /* bytes: frames up to it are copied in line; 0: built-in */
 };

@@ -181,6 +181,7 @@ static void wait_for_buffers(struct pair *p)
 /* Deliver `n` frames as far as there are buffers. Return: how many left the port. */
 static unsigned deliver_all(struct pair *p, unsigned n)
 {
+	const unsigned publish = p->params.publish ? p->params.publish : p->params.batch;
 	unsigned n_of[NO_ROOM] = {0};
 	uint64_t bytes = 0;
 	unsigned i;
@@ -198,7 +199,7 @@ static unsigned deliver_all(struct pair *p, unsigned n)
 		n_of[outcome]++;
 		if (outcome == DELIVERED)
 			bytes += p->frames[i].len;
-		if (virtq_n_unpublished(&p->rx.vq) >= p->params.batch)
+		if (virtq_n_unpublished(&p->rx.vq) >= publish)
 			queue_publish(&p->rx);
 	}
 	stat_add(&p->stats, STAT_rx_packets, n_of[DELIVERED]);
