@@ -4,8 +4,7 @@
  * All checks of a chain are here: direction, bounds of every address, length of the chain, next
  * inside its table, one level of indirection. Each descriptor is copied once.
  *
- * Inlined into the ring layouts' pop; the caller hands over the first descriptor, which it has
- * read and found to be no simple one.
+ * Inlined into the ring layouts' pop, which read the first descriptor and call chain_take().
  */
 #ifndef VIRTQ_CHAIN_H
 #define VIRTQ_CHAIN_H
@@ -161,6 +160,64 @@ static inline int chain_walk(struct virtq *vq, const struct chain_table *table,
 	if (err)
 		return err;
 	return chain_walk_table(vq, &inner, c, d, NULL, &n_descs);
+}
+
+/*
+ * Most chains are one buffer in one region: no walk, one segment.
+ * Return: whether `d` was that.
+ */
+static inline bool chain_take_simple(struct virtq *vq, struct virtq_chain *c,
+				     const struct vring_desc *d)
+{
+	const uint16_t flags = VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT | VRING_DESC_F_WRITE;
+	uint64_t len = d->len;
+
+	if ((d->flags & flags) != vq->write_flag || len == 0 || vq->does_both ||
+	    vq->iov_n_used == vq->iov_capacity)
+		return false;
+
+	void *p = gmem_translate(vq->mem, (gpa_t){d->addr}, &len);
+
+	if (!p || len != d->len)
+		return false;
+	vq->iov_pool[vq->iov_n_used++] = (struct iovec){p, len};
+	c->n_iov = 1;
+	c->len = d->len;
+	c->n_descs = 1;
+	return true;
+}
+
+/*
+ * Take the chain whose first descriptor in `table` is `first` to position `c`. A malformed one has
+ * n_iov = 0.
+ * Return: 0, or -ENOBUFS when it must wait for room in the pool.
+ */
+static inline int chain_take(struct virtq *vq, const struct chain_table *table,
+			     struct virtq_chain *c, const struct vring_desc *first)
+{
+	uint32_t pool_mark = vq->iov_n_used;
+
+	if (pool_mark == vq->iov_capacity)
+		return -ENOBUFS;
+	c->mark = 0;
+	c->n_iov = 0;
+	c->n_readable = 0;
+	c->len = 0;
+	vq->iov_n_used++; /* iov[-1], the owner's */
+	c->iov = &vq->iov_pool[vq->iov_n_used];
+	if (likely(chain_take_simple(vq, c, first)))
+		return 0;
+
+	int err = chain_walk(vq, table, c, first);
+
+	if (likely(err == 0))
+		return 0;
+	vq->iov_n_used = pool_mark;
+	/* An empty pool has room for every chain that is not pathological. */
+	if (err == -ENOBUFS && pool_mark > 0)
+		return err;
+	c->n_iov = 0;
+	return 0;
 }
 
 #endif

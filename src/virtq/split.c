@@ -50,65 +50,10 @@ uint16_t split_avail_idx(const struct virtq *vq)
 	return shared_load16_acquire(&vq->avail->idx);
 }
 
-/*
- * Most chains are one buffer in one region: no walk, one segment.
- * Return: whether `d` was that.
- */
-static inline bool take_simple(struct virtq *vq, struct virtq_chain *c, const struct vring_desc *d)
-{
-	const uint16_t flags = VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT | VRING_DESC_F_WRITE;
-	uint64_t len = d->len;
-
-	if ((d->flags & flags) != vq->write_flag || len == 0 || vq->does_both ||
-	    vq->iov_n_used == vq->iov_capacity)
-		return false;
-
-	void *p = gmem_translate(vq->mem, (gpa_t){d->addr}, &len);
-
-	if (!p || len != d->len)
-		return false;
-	vq->iov_pool[vq->iov_n_used++] = (struct iovec){p, len};
-	c->n_iov = 1;
-	c->len = d->len;
-	c->n_descs = 1;
-	return true;
-}
-
-/* Return: 0, or -ENOBUFS when the chain must wait for room in the pool. */
-static inline int take_chain(struct virtq *vq, struct virtq_chain *c, uint16_t head)
+unsigned split_pop(struct virtq *vq, unsigned n)
 {
 	const struct chain_table table = {
 		.mem = vq->mem, .host = (const char *)vq->desc, .n = vq->size};
-	uint32_t pool_mark = vq->iov_n_used;
-	struct vring_desc d;
-
-	if (pool_mark == vq->iov_capacity)
-		return -ENOBUFS;
-	c->head = head;
-	c->mark = 0;
-	c->n_iov = 0;
-	c->n_readable = 0;
-	c->len = 0;
-	vq->iov_n_used++; /* iov[-1], the owner's */
-	c->iov = &vq->iov_pool[vq->iov_n_used];
-	shared_read_desc(&d, &vq->desc[head]);
-	if (likely(take_simple(vq, c, &d)))
-		return 0;
-
-	int err = chain_walk(vq, &table, c, &d);
-
-	if (likely(err == 0))
-		return 0;
-	vq->iov_n_used = pool_mark;
-	/* An empty pool has room for every chain that is not pathological. */
-	if (err == -ENOBUFS && pool_mark > 0)
-		return err;
-	c->n_iov = 0;
-	return 0;
-}
-
-unsigned split_pop(struct virtq *vq, unsigned n)
-{
 	const uint16_t mask = vq->mask;
 	unsigned i;
 
@@ -130,7 +75,13 @@ unsigned split_pop(struct virtq *vq, unsigned n)
 			virtq_break(vq, "avail ring names a head beyond the ring");
 			break;
 		}
-		if (unlikely(take_chain(vq, &vq->chains[pos & mask], head) != 0))
+
+		struct virtq_chain *c = &vq->chains[pos & mask];
+		struct vring_desc d;
+
+		c->head = head;
+		shared_read_desc(&d, &vq->desc[head]);
+		if (unlikely(chain_take(vq, &table, c, &d) != 0))
 			break;
 	}
 	return i;
