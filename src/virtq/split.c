@@ -2,12 +2,14 @@
 #include "virtq/split.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "virtq/chain.h"
 #include "virtq/shared.h"
+#include "virtq/simple.h"
 
 /* Descriptors are fetched this many heads ahead of the walk. */
-#define PREFETCH_HEADS 8
+#define PREFETCH_HEADS SIMPLE_BATCH
 
 static void *map_part(const struct gmem *mem, uva_t at, uint64_t len, uint64_t align, int *err)
 {
@@ -50,39 +52,106 @@ uint16_t split_avail_idx(const struct virtq *vq)
 	return shared_load16_acquire(&vq->avail->idx);
 }
 
-unsigned split_pop(struct virtq *vq, unsigned n)
+/* Fetch the descriptors of the heads from the `i`-th on. */
+static inline void prefetch_descs(const struct virtq *vq, unsigned i, unsigned n)
 {
-	const struct chain_table table = {
-		.mem = vq->mem, .host = (const char *)vq->desc, .n = vq->size};
-	const uint16_t mask = vq->mask;
+	for (unsigned k = i; k < min_of(i + PREFETCH_HEADS, n); k++) {
+		uint16_t at = (uint16_t)(vq->last_avail + k) & vq->mask;
+
+		/* A hint only: the head is read again, and checked. */
+		__builtin_prefetch(&vq->desc[shared_load16(&vq->avail->ring[at]) & vq->mask]);
+	}
+}
+
+/* Read the heads at positions `pos` on. Return: how many there are before one beyond the ring; whether
+ * each is the one after the one before. */
+static inline unsigned read_heads(const struct virtq *vq, uint16_t pos, uint16_t *heads, unsigned n,
+				  bool *are_consecutive)
+{
+	uint16_t jumps = 0;
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		uint16_t pos = (uint16_t)(vq->last_avail + i);
-
-		if (i % PREFETCH_HEADS == 0)
-			for (unsigned k = i; k < min_of(i + 2 * PREFETCH_HEADS, n); k++) {
-				uint16_t at = (uint16_t)(vq->last_avail + k) & mask;
-				uint16_t ahead = shared_load16(&vq->avail->ring[at]);
-
-				/* A hint only: the value is read again, checked, below. */
-				__builtin_prefetch(&vq->desc[ahead & mask]);
-			}
-
-		uint16_t head = shared_load16(&vq->avail->ring[pos & mask]);
-
-		if (unlikely(head > mask)) {
-			virtq_break(vq, "avail ring names a head beyond the ring");
+		heads[i] = shared_load16(&vq->avail->ring[(uint16_t)(pos + i) & vq->mask]);
+		if (unlikely(heads[i] > vq->mask))
 			break;
-		}
+		jumps |= (uint16_t)(heads[i] - heads[0] - i);
+	}
+	*are_consecutive = jumps == 0;
+	return i;
+}
 
-		struct virtq_chain *c = &vq->chains[pos & mask];
-		struct vring_desc d;
+/* Copy the descriptors of `n` heads, once. */
+static inline void copy_descs(const struct virtq *vq, const uint16_t *heads, unsigned n,
+			      bool are_consecutive, struct simple_descs *d)
+{
+	const uint64_t size = sizeof(*vq->desc);
 
-		c->head = head;
-		shared_read_desc(&d, &vq->desc[head]);
-		if (unlikely(chain_take(vq, &table, c, &d) != 0))
-			break;
+	if (likely(are_consecutive && n == SIMPLE_BATCH)) {
+		memcpy(d->word, &vq->desc[heads[0]], SIMPLE_BATCH * size);
+	} else {
+		memset(d->word, 0, sizeof(d->word));
+		for (unsigned i = 0; i < n; i++)
+			memcpy(&d->word[2 * i], &vq->desc[heads[i]], size);
+	}
+	/* From here on the guest may have changed them; the copy is all that counts. */
+	__asm__ volatile("" : : : "memory");
+}
+
+/* Take simple chains from position `pos` on, a batch at most. Return: how many, 0..n. */
+static unsigned pop_simple(struct virtq *vq, uint16_t pos, unsigned n)
+{
+	const struct simple_rules rules = {
+		.mask = (uint64_t)(VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT | VRING_DESC_F_WRITE)
+			<< 32,
+		.want = (uint64_t)vq->write_flag << 32,
+	};
+	uint16_t heads[SIMPLE_BATCH];
+	struct simple_descs descs;
+	bool are_consecutive;
+
+	n = read_heads(vq, pos, heads, min_of(n, SIMPLE_BATCH + 0u), &are_consecutive);
+	if (unlikely(n == 0))
+		return 0;
+	copy_descs(vq, heads, n, are_consecutive, &descs);
+	return simple_take(vq, pos, &descs, heads, n, &rules);
+}
+
+/* Take any chain. Return: whether there was room for it, and the ring is sound. */
+static bool pop_one(struct virtq *vq, uint16_t pos)
+{
+	const struct chain_table table = {
+		.mem = vq->mem, .host = (const char *)vq->desc, .n = vq->size};
+	struct virtq_chain *c = virtq_chain_at(vq, pos);
+	uint16_t head = shared_load16(&vq->avail->ring[pos & vq->mask]);
+	struct vring_desc d;
+
+	if (unlikely(head > vq->mask)) {
+		virtq_break(vq, "avail ring names a head beyond the ring");
+		return false;
+	}
+	c->head = head;
+	shared_read_desc(&d, &vq->desc[head]);
+	return chain_take(vq, &table, c, &d) == 0;
+}
+
+unsigned split_pop(struct virtq *vq, unsigned n)
+{
+	bool has_others = vq->does_both;
+	unsigned i = 0;
+
+	prefetch_descs(vq, 0, n);
+	while (i < n) {
+		unsigned end = min_of(i + SIMPLE_BATCH, n);
+
+		prefetch_descs(vq, end, n);
+		if (!has_others)
+			i += pop_simple(vq, (uint16_t)(vq->last_avail + i), end - i);
+		/* A ring with other chains than simple ones has some more of them. */
+		has_others = i < end;
+		for (; i < end; i++)
+			if (!pop_one(vq, (uint16_t)(vq->last_avail + i)))
+				return i;
 	}
 	return i;
 }
