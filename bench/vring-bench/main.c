@@ -193,10 +193,11 @@ static void join_threads(struct lane *lanes, unsigned n)
 	}
 }
 
-/* Both sides in turn, in this thread. */
-static void run_single(struct lane *lanes, unsigned n, uint64_t end_ns)
+/* Both sides in turn, in this thread: until a time, or, if it is not 0, a number of packets. */
+static void run_single(struct lane *lanes, unsigned n, uint64_t end_ns, uint64_t end_packets)
 {
-	while (clock_now_ns() < end_ns) {
+	while (end_packets > 0 ? sum_counts(lanes, n).packets < end_packets
+			       : clock_now_ns() < end_ns) {
 		for (unsigned i = 0; i < n; i++) {
 			if (lanes[i].floor) {
 				floor_driver_turn(lanes[i].floor);
@@ -209,10 +210,10 @@ static void run_single(struct lane *lanes, unsigned n, uint64_t end_ns)
 	}
 }
 
-static void wait_or_run(struct lane *lanes, unsigned n, bool is_single, unsigned ms)
+static void wait_or_run(struct lane *lanes, unsigned n, const struct options *o, unsigned ms)
 {
-	if (is_single)
-		run_single(lanes, n, clock_now_ns() + ms * 1000000ull);
+	if (o->is_single)
+		run_single(lanes, n, clock_now_ns() + ms * 1000000ull, o->packets);
 	else
 		sleep_ms(ms);
 }
@@ -232,11 +233,12 @@ static struct result measure(const struct setting *s, const struct options *o)
 	}
 	if (!o->is_single)
 		start_threads(lanes, s->pairs);
-	wait_or_run(lanes, s->pairs, o->is_single, WARM_UP_MS);
+	if (o->packets == 0)
+		wait_or_run(lanes, s->pairs, o, WARM_UP_MS);
 	before = sum_counts(lanes, s->pairs);
 	ns = clock_now_ns();
 	cycles = read_cycles();
-	wait_or_run(lanes, s->pairs, o->is_single, o->ms);
+	wait_or_run(lanes, s->pairs, o, o->ms);
 	after = sum_counts(lanes, s->pairs);
 	ns = clock_now_ns() - ns;
 	cycles = read_cycles() - cycles;
@@ -296,8 +298,10 @@ static void report(const struct setting *s, const struct result *r, const struct
 		rates[i] = r[i].mpps;
 	mid = median(rates, o->rounds);
 	describe(s, text, sizeof(text));
+	for (char *comma = text; o->is_csv && (comma = strchr(comma, ',')) != NULL;)
+		*comma = ';';
 	printf(o->is_csv
-		       ? "\"%s\",%.3f,%.3f,%.3f,%.1f,%.0f,%.4f,%.4f\n"
+		       ? "%s,%.3f,%.3f,%.3f,%.1f,%.0f,%.4f,%.4f\n"
 		       : "%s:\n  %.2f Mpps (%.2f..%.2f), %.1f ns, %.0f cycles, %.4f publishes and "
 			 "%.4f calls per packet\n",
 	       text, mid, rates[0], rates[o->rounds - 1],
@@ -314,8 +318,8 @@ static void report_ratio(const struct result *a, const struct result *b, const s
 	for (unsigned i = 0; i < o->rounds; i++)
 		ratios[i] = a[i].mpps / b[i].mpps;
 	mid = median(ratios, o->rounds);
-	printf(o->is_csv ? "\"ratio\",%.3f,%.3f,%.3f\n" : "ratio: %.2f (%.2f..%.2f)\n", mid,
-	       ratios[0], ratios[o->rounds - 1]);
+	printf(o->is_csv ? "ratio,%.3f,%.3f,%.3f\n" : "ratio: %.2f (%.2f..%.2f)\n", mid, ratios[0],
+	       ratios[o->rounds - 1]);
 }
 
 int main(int argc, char *argv[])

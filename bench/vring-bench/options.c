@@ -27,6 +27,7 @@ static const char usage[] =
 	"  --floor              the same memory traffic without a protocol: the limit\n"
 	"  --single             driver and device in turn in one thread (for counting "
 	"instructions)\n"
+	"  --packets=N          single: one round of so many packets, instead of a time\n"
 	"  --vs='OPTIONS'       compare with these in addition, in alternation; prints the ratio\n"
 	"  --rounds=N --ms=N    measurements, and how long each is (default 5 and 500)\n"
 	"  --csv                one line for each setting, with a header\n";
@@ -153,7 +154,7 @@ static void take_other(struct options *o, const char *text)
 /* The table of getopt, made of the tables above. */
 static const struct option *long_options(void)
 {
-	static struct option all[N_NUMBERS + N_FLAGS + 9];
+	static struct option all[N_NUMBERS + N_FLAGS + 10];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_NUMBERS; i++)
@@ -165,6 +166,7 @@ static const struct option *long_options(void)
 	all[n++] = (struct option){"vs", required_argument, NULL, 'v'};
 	all[n++] = (struct option){"rounds", required_argument, NULL, 'r'};
 	all[n++] = (struct option){"ms", required_argument, NULL, 'm'};
+	all[n++] = (struct option){"packets", required_argument, NULL, 'p'};
 	all[n++] = (struct option){"single", no_argument, NULL, 's'};
 	all[n++] = (struct option){"csv", no_argument, NULL, 'c'};
 	all[n++] = (struct option){"help", no_argument, NULL, 'h'};
@@ -194,6 +196,10 @@ void options_take(struct options *o, int argc, char *argv[])
 		case 'm':
 			o->ms = take_number("ms", optarg, 10, 60000, false);
 			break;
+		case 'p':
+			o->packets = take_number("packets", optarg, 1000, 1000000000, false);
+			o->rounds = 1;
+			break;
 		case 's':
 			o->is_single = true;
 			break;
@@ -209,6 +215,8 @@ void options_take(struct options *o, int argc, char *argv[])
 	}
 	if (optind < argc)
 		refuse("'%s' is no option", argv[optind]);
+	if (o->packets > 0 && !o->is_single)
+		refuse("--packets goes with --single");
 	o->other = o->setting;
 	if (vs)
 		take_other(o, vs);

@@ -12,6 +12,7 @@ struct options {
 	bool has_other; /* --vs: the two are compared in alternation */
 	bool is_single, is_csv;
 	unsigned rounds, ms;
+	unsigned packets; /* single: so many, instead of a time; 0: no */
 };
 
 /* Take the command line. Ends the process for --help and, with a line on stderr, for what is wrong. */
