@@ -41,6 +41,7 @@ int main(int argc, char *argv[])
 {
 	static const struct nic_options options = {0};
 
+	expect_as_program("reflector");
 	if (argc != 2) {
 		fprintf(stderr, "usage: reflector SOCKET\n");
 		return EXIT_FAILURE;
