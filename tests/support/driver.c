@@ -163,9 +163,12 @@ static void remember(struct driver_ring *r, uint16_t head, const struct driver_s
 	struct driver_chain *c = &r->chains[head];
 
 	expect(!c->is_out);
-	free(c->segs);
-	c->segs = malloc(n * sizeof(*segs));
-	expect(c->segs);
+	if (n > c->room) {
+		free(c->segs);
+		c->segs = malloc(n * sizeof(*segs));
+		expect(c->segs);
+		c->room = n;
+	}
 	memcpy(c->segs, segs, n * sizeof(*segs));
 	c->n_segs = n;
 	c->n_descs = n_descs;

@@ -27,6 +27,7 @@ struct driver_seg {
 struct driver_chain {
 	struct driver_seg *segs; /* its own copy */
 	unsigned n_segs;
+	unsigned room; /* segments that `segs` holds: kept from use to use */
 	uint16_t n_descs;
 	uint64_t cookie; /* the test's */
 	bool is_out;
