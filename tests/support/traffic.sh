@@ -3,8 +3,10 @@
 # server. To be sourced after scripts/lib.sh and report.sh.
 
 GUEST_IP=10.77.0.2
+# shellcheck disable=SC2034 # for the tests
 HOST_IP=10.77.0.1
-IPERF_LENGTH=(-t "$(repeats "seconds of each flow" 2 5)") # of each flow
+# How long each flow is, as iperf3 is told it; a test may say so first.
+[[ -n ${IPERF_LENGTH:-} ]] || IPERF_LENGTH=(-t "$(repeats "seconds of each flow" 2 5)")
 
 # One ping of the guest that must be answered within a second; more options of ping's.
 ping_guest()
