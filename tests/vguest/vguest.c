@@ -1,386 +1,351 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A guest without a VM, at the machine's own speed: a virtio-net driver in user space (the frontend
- * library) between the daemon's socket and a tap. The kernel behind that tap, in a network namespace
- * of its own, is the guest's: what it sends is read from the tap straight into transmit buffers, and
- * received buffers are written to the tap, headers and offloads as they are.
+ * A guest at native speed, without a VM: a virtio-net driver in user space between the daemon's
+ * vhost-user socket and a tap. The namespace that holds the tap is the guest: its kernel's network
+ * stack, with TCP and all, is what a VM's would be, and its programs are the guest's programs.
  *
- * One thread for each queue pair. It works as a Linux driver does: a call starts it, it turns calls off
- * and works until there is nothing left, turns them on, looks once more, and sleeps. Transmit buffers
- * are taken back on the way; a call for them is asked for only when there are none left, and then the
- * tap is not read. The main thread waits for signals and for the end of the connection, and connects
- * again when the daemon is back; the rings go on where they are.
+ *   ip netns exec GUEST vguest --socket-path=/run/vm0.sock --tap=eth0
+ *   ip -n GUEST addr add 192.0.2.2/24 dev eth0
+ *
+ * Offloads pass through: the tap is opened with the virtio-net header that the rings carry, so an
+ * unfinished checksum or a large segment stays one on its whole way. The rings and buffers lie in a
+ * memfd that is shared with the daemon once (support/nic.h); frames are read from the tap straight
+ * into guest buffers, and written to it from there (pump.h).
+ *
+ * The main thread connects, starts a pump for each queue pair, and waits for signals and for the end
+ * of the connection. A backend that goes away is looked for until it is back; then it is given the same
+ * memory and rings, where they stand, while the pumps go on: the guest sees a network that is slow for
+ * a moment. SIGUSR1 prints the counters of all pumps, added up, as a line of JSON; SIGTERM and SIGINT
+ * print them and end the program. What cannot go on is one line on stderr, and exit 1; a wrong option
+ * is exit 2.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <getopt.h>
-#include <linux/if.h>
-#include <linux/if_tun.h>
-#include <linux/virtio_config.h>
+#include <inttypes.h>
+#include <linux/virtio_net.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "support/nic.h"
 #include "support/wait.h"
+#include "vguest/guest_tap.h"
+#include "vguest/pump.h"
 
-#define TX_BUFFER_LEN (NIC_MAX_FRAME + 64)
-#define RX_BUFFER_LEN 4096
-/* Frames between two kicks. */
-#define BURST 32
-/* Pieces of a frame of 64 KiB, and more. */
-#define MAX_PIECES 64
-/* The daemon is gone: look again so often. */
-#define RECONNECT_US 5000
+#define NAME		 "vguest"
+#define ECN_OFFLOADS	 (NIC_BIT(VIRTIO_NET_F_HOST_ECN) | NIC_BIT(VIRTIO_NET_F_GUEST_ECN))
+#define CONNECT_RETRY_MS 10
+#define MIN_SIZE	 32 /* a large frame takes 17 buffers */
+#define MAX_SIZE	 32768
 
-struct pair {
-	unsigned index;
-	int tap;
-	uint64_t *free_bufs; /* transmit buffers, guest-physical */
-	uint32_t n_free_bufs;
-	uint64_t n_sent, n_received, n_calls, n_refused;
-	pthread_t thread;
+static const char usage[] =
+	"usage: " NAME " --socket-path=PATH --tap=NAME [options]\n"
+	"  --socket-path=PATH   where the daemon listens\n"
+	"  --tap=NAME           the guest's network interface, made if there is none\n"
+	"  --queue-pairs=N      1..16 (default 1)\n"
+	"  --offloads=on|off    checksums and segmentation, both ways (default on)\n"
+	"  --size=N             of each ring, a power of two, 32..32768 (default 256)\n"
+	"  --busy               look for work all the time, ask for no interrupt\n";
+
+struct options {
+	const char *socket_path, *tap;
+	unsigned n_pairs;
+	uint32_t size;
+	bool has_no_offloads, is_busy;
 };
 
 static struct nic nic;
-static struct pair pairs[NIC_MAX_PAIRS];
-static struct nic_options options = {
-	.n_pairs = 1,
-	.size = 256,
-	.features = NIC_FEATURES | NIC_OFFLOADS | NIC_BIT(VIRTIO_NET_F_MQ) |
-		    NIC_BIT(VIRTIO_NET_F_CTRL_VQ) | NIC_BIT(VIRTIO_NET_F_STATUS),
+static struct pump pumps[NIC_MAX_PAIRS];
+
+/* ---- options ---- */
+
+static void refuse(const char *option, const char *wanted)
+{
+	fprintf(stderr, NAME ": %s: must be %s\n", option, wanted);
+	exit(2);
+}
+
+/* Return: a number from `min` to `max`, or 0. */
+static unsigned long number_of(const char *value, unsigned long min, unsigned long max)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	return *value >= '0' && *value <= '9' && *end == '\0' && n >= min && n <= max ? n : 0;
+}
+
+static void take_pairs(struct options *o, const char *value)
+{
+	o->n_pairs = (unsigned)number_of(value, 1, NIC_MAX_PAIRS);
+	if (o->n_pairs == 0)
+		refuse("--queue-pairs", "a number from 1 to 16");
+}
+
+static void take_size(struct options *o, const char *value)
+{
+	o->size = (uint32_t)number_of(value, MIN_SIZE, MAX_SIZE);
+	if (o->size == 0 || (o->size & (o->size - 1)) != 0)
+		refuse("--size", "a power of two from 32 to 32768");
+}
+
+static void take_offloads(struct options *o, const char *value)
+{
+	o->has_no_offloads = strcmp(value, "off") == 0;
+	if (!o->has_no_offloads && strcmp(value, "on") != 0)
+		refuse("--offloads", "on or off");
+}
+
+static void take_path(struct options *o, const char *value)
+{
+	o->socket_path = value;
+}
+
+static void take_tap(struct options *o, const char *value)
+{
+	o->tap = value;
+}
+
+static void take_busy(struct options *o, const char *value)
+{
+	(void)value;
+	o->is_busy = true;
+}
+
+static void take_help(struct options *o, const char *value)
+{
+	(void)o;
+	(void)value;
+	fputs(usage, stdout);
+	exit(EXIT_SUCCESS);
+}
+
+static const struct {
+	const char *name; /* ends with '=': a value follows */
+	void (*take)(struct options *o, const char *value);
+} rows[] = {
+	{"--socket-path=", take_path},	{"--tap=", take_tap},	{"--queue-pairs=", take_pairs},
+	{"--offloads=", take_offloads}, {"--size=", take_size}, {"--busy", take_busy},
+	{"--help", take_help},
 };
-static const char *socket_path, *tap_name;
 
-__attribute__((noreturn, format(printf, 1, 2))) static void die(const char *format, ...)
+static void take_option(struct options *o, const char *arg)
 {
-	va_list args;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t len = strlen(rows[i].name);
+		bool has_value = rows[i].name[len - 1] == '=';
 
-	va_start(args, format);
-	fputs("vguest: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-	va_end(args);
-	exit(EXIT_FAILURE);
+		if (strncmp(arg, rows[i].name, len) != 0 || (!has_value && arg[len] != '\0'))
+			continue;
+		rows[i].take(o, arg + len);
+		return;
+	}
+	fprintf(stderr, NAME ": %s: no such option, see --help\n", arg);
+	exit(2);
 }
 
-/* ---- the tap ---- */
-
-static unsigned tap_offloads(uint64_t features)
+static struct options parse(char *argv[])
 {
-	unsigned offloads = 0;
+	struct options o = {.n_pairs = 1, .size = 256};
 
-	if (!(features & NIC_BIT(VIRTIO_NET_F_CSUM)))
-		return 0;
-	offloads |= TUN_F_CSUM;
-	if (features & NIC_BIT(VIRTIO_NET_F_HOST_TSO4))
-		offloads |= TUN_F_TSO4;
-	if (features & NIC_BIT(VIRTIO_NET_F_HOST_TSO6))
-		offloads |= TUN_F_TSO6;
-	return offloads;
+	for (unsigned i = 1; argv[i]; i++)
+		take_option(&o, argv[i]);
+	if (!o.socket_path)
+		refuse("--socket-path", "given");
+	if (!o.tap)
+		refuse("--tap", "given");
+	return o;
 }
 
-/* Open a queue of the tap, which is made if it is not there. */
-static int open_tap(const char *name, bool is_multi_queue, uint64_t features)
-{
-	struct ifreq req = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
-	int hdr_len = (int)nic.hdr_len, fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+/* ---- signals and counters ---- */
 
-	if (is_multi_queue)
-		req.ifr_flags |= IFF_MULTI_QUEUE;
-	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, TUNSETIFF, &req) < 0 || ioctl(fd, TUNSETVNETHDRSZ, &hdr_len) < 0 ||
-	    ioctl(fd, TUNSETOFFLOAD, tap_offloads(features)) < 0)
-		die("cannot have the tap %s: %s (needs root)", name, strerror(errno));
+static int open_signals(void)
+{
+	sigset_t signals;
+	int fd;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	expect_ge(fd, 0);
 	return fd;
 }
 
-/* ---- from the daemon to the tap ---- */
+#define ADD_UP(name)                                                                               \
+	for (unsigned i = 0; i < n; i++)                                                           \
+		sum.name += __atomic_load_n(&pumps[i].counters.name, __ATOMIC_RELAXED);
+#define PRINT(name)                                                                                \
+	printf("%s\"" #name "\":%" PRIu64, separator, sum.name);                                   \
+	separator = ",";
 
-/* Write the frame that begins with used element `u`. Return: how many buffers it took. */
-static void write_frame(struct pair *p, struct driver_used *u)
+static void print_counters(unsigned n)
 {
-	struct driver_ring *r = nic_rx(&nic, p->index);
-	const struct virtio_net_hdr_v1 *h = guest_at(&nic.guest, u->chain->cookie);
-	struct driver_seg seg = {.len = RX_BUFFER_LEN, .is_writable = true};
-	uint64_t bufs[MAX_PIECES];
-	struct iovec iov[MAX_PIECES];
-	unsigned n = le16toh(h->num_buffers);
+	struct pump_counters sum = {0};
+	const char *separator = "{";
 
-	expect(n >= 1 && n <= MAX_PIECES);
-	for (unsigned i = 0; i < n; i++) {
-		bufs[i] = u->chain->cookie;
-		iov[i] = (struct iovec){guest_at(&nic.guest, bufs[i]), u->len};
-		if (i + 1 < n)
-			expect(driver_take(r, u));
-	}
-	if (writev(p->tap, iov, (int)n) < 0)
-		p->n_refused++;
-	else
-		p->n_received++;
-	for (unsigned i = 0; i < n; i++) {
-		seg.gpa = bufs[i];
-		driver_add(r, &seg, 1, bufs[i]);
-	}
+	PUMP_COUNTERS(ADD_UP)
+	PUMP_COUNTERS(PRINT)
+	puts("}");
+	fflush(stdout);
 }
 
-static bool receive(struct pair *p)
+/* Return: whether to go on. */
+static bool take_signal(int signals, unsigned n_pumps)
 {
-	struct driver_ring *r = nic_rx(&nic, p->index);
-	struct driver_used u;
-	unsigned n = 0;
+	struct signalfd_siginfo info;
 
-	while (n < BURST && driver_take(r, &u)) {
-		write_frame(p, &u);
-		n++;
-	}
-	if (n > 0)
-		driver_kick(r);
-	return n > 0;
-}
-
-static void post_buffers(struct pair *p)
-{
-	for (unsigned i = 0; i < options.size; i++) {
-		uint64_t gpa = guest_alloc(&nic.guest, RX_BUFFER_LEN, 4096);
-		struct driver_seg seg = {.gpa = gpa, .len = RX_BUFFER_LEN, .is_writable = true};
-
-		driver_add(nic_rx(&nic, p->index), &seg, 1, gpa);
-	}
-	driver_publish(nic_rx(&nic, p->index));
-}
-
-/* ---- from the tap to the daemon ---- */
-
-static void reap(struct pair *p)
-{
-	struct driver_used u;
-
-	while (driver_take(nic_tx(&nic, p->index), &u))
-		p->free_bufs[p->n_free_bufs++] = u.chain->cookie;
-}
-
-/* Read one frame, with its header, into a buffer of its own. Return: whether there was one. */
-static bool read_frame(struct pair *p)
-{
-	uint64_t gpa = p->free_bufs[p->n_free_bufs - 1];
-	struct driver_seg seg = {.gpa = gpa};
-	ssize_t len = read(p->tap, guest_at(&nic.guest, gpa), TX_BUFFER_LEN);
-
-	if (len <= 0)
+	if (read(signals, &info, sizeof(info)) != sizeof(info))
+		return true;
+	if (info.ssi_signo != SIGUSR1)
 		return false;
-	p->n_free_bufs--;
-	seg.len = (uint32_t)len;
-	driver_add(nic_tx(&nic, p->index), &seg, 1, gpa);
+	print_counters(n_pumps);
 	return true;
 }
 
-static bool transmit(struct pair *p)
+/* Wait for a signal, or what else ends a wait. @sock: -1: none; @ms: -1: for ever
+ * Return: whether to go on. */
+static bool wait_for_event(int signals, unsigned n_pumps, int sock, int ms, bool *is_hung_up)
 {
-	unsigned n = 0;
+	struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = sock, .events = POLLIN}};
 
-	reap(p);
-	while (n < BURST && p->n_free_bufs > 0 && read_frame(p))
-		n++;
-	p->n_sent += n;
-	if (n > 0)
-		driver_kick(nic_tx(&nic, p->index));
-	return n > 0;
-}
-
-static void make_buffers(struct pair *p)
-{
-	p->free_bufs = calloc(options.size, sizeof(*p->free_bufs));
-	expect(p->free_bufs);
-	for (unsigned i = 0; i < options.size; i++)
-		p->free_bufs[p->n_free_bufs++] = guest_alloc(&nic.guest, TX_BUFFER_LEN, 64);
-}
-
-/* ---- a queue pair ---- */
-
-/* Return: whether there is nothing to do until something is ready to be read. */
-static bool arm_calls(struct pair *p)
-{
-	if (driver_calls_on(nic_rx(&nic, p->index)))
-		return false;
-	return p->n_free_bufs > 0 || !driver_calls_on(nic_tx(&nic, p->index));
-}
-
-static void rest(struct pair *p)
-{
-	struct driver_ring *rx = nic_rx(&nic, p->index), *tx = nic_tx(&nic, p->index);
-	struct pollfd fds[] = {
-		{.fd = rx->call_fd, .events = POLLIN},
-		{.fd = tx->call_fd, .events = POLLIN},
-		{.fd = p->n_free_bufs > 0 ? p->tap : -1, .events = POLLIN},
-	};
-
-	if (arm_calls(p))
-		poll(fds, 3, -1);
-	p->n_calls += driver_take_calls(rx) + driver_take_calls(tx);
-	driver_calls_off(rx);
-	driver_calls_off(tx);
-}
-
-static void *pair_main(void *arg)
-{
-	struct pair *p = arg;
-
-	driver_calls_off(nic_rx(&nic, p->index));
-	driver_calls_off(nic_tx(&nic, p->index));
-	for (;;) {
-		bool has_received = receive(p), has_sent = transmit(p);
-
-		if (!has_received && !has_sent)
-			rest(p);
-	}
-	return NULL;
+	poll(fds, 2, ms);
+	*is_hung_up = fds[1].revents != 0;
+	return fds[0].revents == 0 || take_signal(signals, n_pumps);
 }
 
 /* ---- the connection ---- */
 
-static void reconnect(void)
+/* Return: whether who has accepted the connection answers. A daemon that has just been killed may
+ * still take one into its queue, and one that serves another frontend closes it at once. */
+static bool is_answered(void)
 {
-	nic_disconnect(&nic);
-	while (frontend_try_connect(&nic.fe, socket_path) < 0)
-		wait_pause_us(RECONNECT_US);
-	nic_start(&nic);
-	puts("connected again");
+	struct frontend_reply reply;
+
+	return frontend_send(&nic.fe, VHOST_USER_GET_FEATURES, VHOST_USER_VERSION, NULL, 0, NULL,
+			     0) &&
+	       frontend_wait(&nic.fe, &reply, WAIT_LONG_MS) == FRONTEND_REPLY;
 }
 
-/* Until SIGTERM or SIGINT; the backend says nothing of its own accord. */
-static void serve(int signals)
+/* Return: NULL, or why there is no connection. */
+static const char *try_connect(const char *path)
 {
-	struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.events = POLLIN}};
+	int err = frontend_try_connect(&nic.fe, path);
 
-	for (;;) {
-		fds[1].fd = nic.fe.sock;
-		if (poll(fds, 2, -1) < 0)
-			continue;
-		if (fds[0].revents)
-			return;
-		if (fds[1].revents)
-			reconnect();
+	if (err)
+		return strerror(-err);
+	if (is_answered())
+		return NULL;
+	frontend_close(&nic.fe);
+	return "closed without an answer";
+}
+
+/* Connect, as soon as somebody answers. Return: false: told to end in the meantime. */
+static bool connect_at_last(const struct options *o, int signals, unsigned n_pumps)
+{
+	bool was_said = false, is_hung_up;
+	const char *why;
+
+	while ((why = try_connect(o->socket_path))) {
+		if (!was_said)
+			fprintf(stderr, NAME ": %s: %s: waiting for the daemon\n", o->socket_path,
+				why);
+		was_said = true;
+		if (!wait_for_event(signals, n_pumps, -1, CONNECT_RETRY_MS, &is_hung_up))
+			return false;
 	}
+	return true;
 }
 
-static int catch_signals(void)
+static uint64_t features_of(const struct options *o)
 {
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC);
+	return NIC_FEATURES | NIC_BIT(VIRTIO_NET_F_MQ) | NIC_BIT(VIRTIO_NET_F_CTRL_VQ) |
+	       NIC_BIT(VIRTIO_NET_F_STATUS) |
+	       (o->has_no_offloads ? 0 : NIC_OFFLOADS | ECN_OFFLOADS);
 }
 
-static void report(void)
+/* Make memory and rings as what the backend offers has them. */
+static void make_guest(const struct options *o)
 {
-	for (unsigned i = 0; i < options.n_pairs; i++)
-		printf("q%u: sent %llu, received %llu, refused by the tap %llu, calls %llu, kicks "
-		       "%llu\n",
-		       i, (unsigned long long)pairs[i].n_sent,
-		       (unsigned long long)pairs[i].n_received,
-		       (unsigned long long)pairs[i].n_refused, (unsigned long long)pairs[i].n_calls,
-		       (unsigned long long)(nic_rx(&nic, i)->n_kicks + nic_tx(&nic, i)->n_kicks));
-}
-
-/* ---- command line ---- */
-
-static const char usage[] =
-	"usage: vguest --socket-path=PATH --tap=NAME [options]\n"
-	"Be the guest of the daemon that listens at PATH, with the kernel behind tap NAME as its "
-	"stack.\n"
-	"  --queue-pairs=N    1 to 16 (default 1)\n"
-	"  --size=N           entries of each ring, a power of two (default 256)\n"
-	"  --offloads=on|off  checksums and segmentation are left to the daemon (default on)\n"
-	"It prints \"ready\" when frames flow, and counters at SIGTERM.\n";
-
-static unsigned take_number(const char *name, const char *text, unsigned min, unsigned max)
-{
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	if (*text == '\0' || *end != '\0' || n < min || n > max)
-		die("--%s must be a whole number from %u to %u, not '%s'", name, min, max, text);
-	return (unsigned)n;
-}
-
-static void take_options(int argc, char *argv[])
-{
-	static const struct option known[] = {
-		{"socket-path", required_argument, NULL, 's'},
-		{"tap", required_argument, NULL, 't'},
-		{"queue-pairs", required_argument, NULL, 'q'},
-		{"size", required_argument, NULL, 'n'},
-		{"offloads", required_argument, NULL, 'o'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+	struct frontend fe = nic.fe;
+	uint64_t per_pair = pump_memory(o->size) + 64ULL * o->size;
+	struct guest_layout layout = {
+		.n_regions = 1,
+		.region_size = (o->n_pairs * per_pair + 4ULL * GUEST_EDGE) & ~0xfffULL,
 	};
-	int c;
+	struct nic_options options = {
+		.features = features_of(o) & frontend_ask_u64(&fe, VHOST_USER_GET_FEATURES),
+		.n_pairs = o->n_pairs,
+		.size = o->size,
+		.layout = &layout,
+	};
 
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			socket_path = optarg;
-			break;
-		case 't':
-			tap_name = optarg;
-			break;
-		case 'q':
-			options.n_pairs = take_number("queue-pairs", optarg, 1, 16);
-			break;
-		case 'n':
-			options.size = take_number("size", optarg, 2, 32768);
-			break;
-		case 'o':
-			if (strcmp(optarg, "off") == 0)
-				options.features &= ~NIC_OFFLOADS;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			exit(EXIT_SUCCESS);
-		default:
-			exit(2);
-		}
-	}
-	if (!socket_path || !tap_name)
-		die("--socket-path and --tap are needed (--help)");
+	expect_msg(options.features & NIC_BIT(VIRTIO_F_VERSION_1),
+		   "%s: the backend does not offer virtio 1", o->socket_path);
+	nic_init(&nic, &options);
+	nic.options.layout = NULL; /* of no use any more */
+	nic.fe = fe;
+}
+
+static void start_pumps(const struct options *o)
+{
+	int fds[NIC_MAX_PAIRS];
+
+	guest_tap_open(o->tap, nic.features, o->n_pairs, fds);
+	for (unsigned i = 0; i < o->n_pairs; i++)
+		pump_init(&pumps[i], &nic, i, fds[i], o->is_busy);
+	nic_start(&nic);
+	for (unsigned i = 0; i < o->n_pairs; i++)
+		pump_start(&pumps[i]);
+	printf("ready: connected to %s, tap %s, offloads %s\n", o->socket_path, o->tap,
+	       nic.features & NIC_BIT(VIRTIO_NET_F_CSUM) ? "on" : "off");
+	fflush(stdout);
+}
+
+/* Return: false: told to end in the meantime. */
+static bool connect_again(const struct options *o, int signals)
+{
+	fprintf(stderr, NAME ": %s: the daemon has gone: looking for the next one\n",
+		o->socket_path);
+	frontend_close(&nic.fe);
+	if (!connect_at_last(o, signals, o->n_pairs))
+		return false;
+	nic_start(&nic);
+	expect_msg((nic.features & ~nic.fe.features) == 0,
+		   "%s: the daemon offers less than the one before: 0x%" PRIx64 " is missing",
+		   o->socket_path, nic.features & ~nic.fe.features);
+	fprintf(stderr, NAME ": %s: connected again\n", o->socket_path);
+	return true;
+}
+
+static void serve(const struct options *o, int signals)
+{
+	bool is_hung_up = false;
+
+	while (wait_for_event(signals, o->n_pairs, nic.fe.sock, -1, &is_hung_up))
+		if (is_hung_up && !connect_again(o, signals))
+			return;
 }
 
 int main(int argc, char *argv[])
 {
-	/* Sparse; the buffers of all pairs fit. */
-	static struct guest_layout layout = {.region_size = 1ULL << 30};
-	int signals;
+	struct options o = parse(argv);
+	int signals = open_signals();
 
-	take_options(argc, argv);
-	options.layout = &layout;
-	signals = catch_signals();
-	nic_open(&nic, socket_path, &options);
-	for (unsigned i = 0; i < options.n_pairs; i++) {
-		struct pair *p = &pairs[i];
-
-		p->index = i;
-		p->tap = open_tap(tap_name, options.n_pairs > 1, nic.fe.features);
-		make_buffers(p);
-		post_buffers(p);
-		if (pthread_create(&p->thread, NULL, pair_main, p) != 0)
-			die("cannot start a thread");
-		driver_kick_always(nic_rx(&nic, i));
-	}
-	puts("ready");
-	fflush(stdout);
-	serve(signals);
-	report();
+	(void)argc;
+	expect_as_program(NAME);
+	if (!connect_at_last(&o, signals, 0))
+		return EXIT_SUCCESS;
+	make_guest(&o);
+	start_pumps(&o);
+	serve(&o, signals);
+	for (unsigned i = 0; i < o.n_pairs; i++)
+		pump_stop(&pumps[i]);
+	print_counters(o.n_pairs);
+	nic_close(&nic);
 	return EXIT_SUCCESS;
 }
