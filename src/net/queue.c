@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -236,15 +237,26 @@ void queue_report_broken(struct queue *q)
 		 q->name, q->vq.broken_why);
 }
 
+/* Read without waiting: another reader may have been faster. An eventfd can do that by itself; for what
+ * cannot, ask before. */
+static ssize_t read_at_once(int fd, void *data, size_t size)
+{
+	const struct iovec iov = {data, size};
+	ssize_t len = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
+
+	if (len >= 0 || errno != EOPNOTSUPP)
+		return len;
+	if (is_ready(fd, POLLIN | POLLHUP | POLLERR))
+		return read(fd, data, size);
+	errno = EAGAIN;
+	return -1;
+}
+
 int queue_drain_kick(struct queue *q)
 {
 	uint64_t count;
-	ssize_t len;
+	ssize_t len = read_at_once(q->kick_fd, &count, sizeof(count));
 
-	/* Another reader may have been faster. */
-	if (!is_ready(q->kick_fd, POLLIN | POLLHUP | POLLERR))
-		return 0;
-	len = read(q->kick_fd, &count, sizeof(count));
 	if (len == (ssize_t)sizeof(count)) {
 		stat_add(q->stats, STAT_kicks, 1);
 		return 0;
