@@ -538,3 +538,17 @@ uint64_t daemon_cpu_ms(const struct daemon *d)
 		  2);
 	return (user + system) * 1000 / (unsigned long)sysconf(_SC_CLK_TCK);
 }
+
+uint64_t daemon_memory_kib(const struct daemon *d)
+{
+	FILE *status = open_proc(d, "status");
+	unsigned long kib = 0;
+	char line[256];
+
+	while (fgets(line, sizeof(line), status))
+		if (sscanf(line, "RssAnon: %lu kB", &kib) == 1)
+			break;
+	fclose(status);
+	expect_gt(kib, 0);
+	return kib;
+}

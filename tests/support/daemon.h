@@ -105,4 +105,7 @@ unsigned daemon_switches(const struct daemon *d, uint64_t *switches);
 /* CPU time that it has used, milliseconds. */
 uint64_t daemon_cpu_ms(const struct daemon *d);
 
+/* Memory of its own that is resident (RssAnon), KiB. */
+uint64_t daemon_memory_kib(const struct daemon *d);
+
 #endif

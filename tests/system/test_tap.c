@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <linux/if_tun.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "support/tapnet.h"
@@ -62,6 +63,54 @@ START_TEST(frames_wait_in_the_tap_while_the_guest_has_no_buffers)
 		wire_expect_at_guest(FRAME_LEN, i, i ? WAIT_LONG_MS : WAIT_PROMPT_MS);
 	}
 	expect_eq(daemon_counter(dut, 0, "rx_dropped"), 0);
+}
+END_TEST
+
+/* What a tap's own queue holds at least. */
+#define TAP_QUEUE 500u
+
+/* Send frames as fast as it goes; what does not fit into the tap is the kernel's to drop. */
+static void flood(uint32_t n)
+{
+	static char data[FRAME_LEN];
+	ssize_t ignored = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		nic_make_frame(data, sizeof(data), i);
+		ignored = send(wire.packet, data, sizeof(data), 0);
+	}
+	(void)ignored;
+}
+
+/* Return: whether the guest gets one more frame before it must be believed that there is none. */
+static bool gets_another_frame(void)
+{
+	for (unsigned ms = 0; ms < WAIT_QUIET_MS && driver_n_used(nic_rx(&nic, 0)) == 0; ms++)
+		wait_pause_us(1000);
+	return driver_n_used(nic_rx(&nic, 0)) > 0;
+}
+
+/* A ring smaller than the burst, and no buffers in it: the frames are left where they are, all that
+ * there is room for, and nothing of the daemon's grows. */
+START_TEST(overload_costs_no_memory_and_no_frame_that_the_tap_has_room_for)
+{
+	unsigned n = wait_repeats("frames of overload", 30000, 1000000);
+	uint32_t n_arrived = 0;
+	uint64_t kib;
+
+	tapnet_start(NULL);
+	tapnet_listen(false);
+	system_connect(&(struct nic_options){.size = 16});
+	flood(2 * TAP_QUEUE);
+	kib = daemon_memory_kib(dut);
+	flood(n);
+	expect_le(daemon_memory_kib(dut), kib + 64);
+	nic_post(&nic, 0, 16, 2048);
+	for (; n_arrived < TAP_QUEUE || gets_another_frame(); n_arrived++)
+		wire_expect_at_guest(FRAME_LEN, n_arrived, WAIT_LONG_MS);
+	expect_eq(daemon_counter(dut, 0, "rx_dropped"), 0);
+	expect_eq(daemon_counter(dut, 0, "rx_packets"), n_arrived);
+	wire_check_both_ways(1);
 }
 END_TEST
 
@@ -269,6 +318,7 @@ static void add_all(TCase *tc)
 	tcase_add_test(tc, bursts_keep_their_order_and_lose_nothing);
 	tcase_add_test(tc, sender_on_another_processor_loses_nothing);
 	tcase_add_test(tc, frames_wait_in_the_tap_while_the_guest_has_no_buffers);
+	tcase_add_test(tc, overload_costs_no_memory_and_no_frame_that_the_tap_has_room_for);
 	tcase_add_test(tc, frames_survive_stop_and_start_of_the_receive_ring);
 	tcase_add_test(tc, several_queues_carry_frames);
 	tcase_add_test(tc, missing_tap_is_made_and_goes_with_the_process);
