@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "support/driver_packed.h"
 #include "support/wait.h"
 
 /* ---- life ---- */
@@ -28,15 +29,26 @@ uint64_t driver_used_len(uint32_t size)
 	return 6 + 8 * (uint64_t)size;
 }
 
+static uint16_t mask_for(uint32_t size)
+{
+	uint32_t n = 1;
+
+	while (n < size)
+		n *= 2;
+	return (uint16_t)(n - 1);
+}
+
 static void reset_lists(struct driver_ring *r)
 {
+	/* An odd stride scatters the descriptors of a chain over the table. */
+	uint32_t stride = r->size > 4 && r->mask == r->size - 1 ? 5 : 1;
+
 	r->next_free = calloc(r->size, sizeof(*r->next_free));
-	r->heads = calloc(r->size, sizeof(*r->heads));
+	r->heads = calloc(r->mask + 1u, sizeof(*r->heads));
 	r->chains = calloc(r->size, sizeof(*r->chains));
 	expect(r->next_free && r->heads && r->chains);
-	/* An odd stride scatters the descriptors of a chain over the table. */
 	for (uint32_t i = 0; i < r->size; i++)
-		r->next_free[i] = (uint16_t)((i + (r->size > 4 ? 5 : 1)) & (r->size - 1));
+		r->next_free[i] = (uint16_t)((i + stride) % r->size);
 	r->first_free = 0;
 	r->n_free = r->size;
 }
@@ -56,6 +68,8 @@ void driver_init_at(struct driver_ring *r, struct guest *g, unsigned index, uint
 		.guest = g,
 		.index = index,
 		.size = size,
+		.mask = mask_for(size),
+		.is_packed = features & (1ULL << VIRTIO_F_RING_PACKED),
 		.has_event_idx = features & (1ULL << VIRTIO_RING_F_EVENT_IDX),
 		.desc_gpa = desc,
 		.avail_gpa = avail,
@@ -68,9 +82,14 @@ void driver_init_at(struct driver_ring *r, struct guest *g, unsigned index, uint
 		.last_used = base,
 	};
 	reset_lists(r);
-	r->avail->idx = htole16(base);
-	r->used->idx = htole16(base);
-	driver_set_used_event(r, base);
+	if (r->is_packed) {
+		driver_packed_reset(r, base);
+	} else {
+		r->avail->idx = htole16(base);
+		r->used->idx = htole16(base);
+		driver_set_used_event(r, base);
+	}
+	r->first_base = driver_base(r);
 	r->kick_fd = make_eventfd();
 	r->call_fd = make_eventfd();
 	r->err_fd = make_eventfd();
@@ -80,7 +99,7 @@ void driver_init(struct driver_ring *r, struct guest *g, unsigned index, uint32_
 		 uint16_t base, uint64_t features)
 {
 	uint64_t desc = guest_alloc(g, driver_desc_len(size), 16);
-	uint64_t avail = guest_alloc(g, driver_avail_len(size), 2);
+	uint64_t avail = guest_alloc(g, driver_avail_len(size), 4);
 	uint64_t used = guest_alloc(g, driver_used_len(size), 4);
 
 	driver_init_at(r, g, index, size, base, features, desc, avail, used);
@@ -122,7 +141,12 @@ void driver_send_addr(const struct driver_ring *r, struct frontend *f)
 
 void driver_send_base(const struct driver_ring *r, struct frontend *f)
 {
-	frontend_set_vring_base(f, r->index, le16toh(r->used->idx));
+	frontend_set_vring_base(f, r->index, driver_base(r));
+}
+
+uint32_t driver_base(const struct driver_ring *r)
+{
+	return r->is_packed ? driver_packed_base(r) : le16toh(r->used->idx);
 }
 
 void driver_send_call(const struct driver_ring *r, struct frontend *f)
@@ -185,21 +209,47 @@ static struct vring_desc desc_of(const struct driver_seg *seg)
 	};
 }
 
+uint16_t driver_add_descs(struct driver_ring *r, const struct vring_desc *descs, unsigned n)
+{
+	uint16_t id;
+
+	expect(r->is_packed);
+	id = driver_packed_add(r, descs, n);
+	r->chains[id].n_segs = 0;
+	r->chains[id].is_out = true;
+	return id;
+}
+
 void driver_add_raw(struct driver_ring *r, uint16_t head)
 {
-	uint16_t slot = r->avail_idx & (uint16_t)(r->size - 1);
+	uint16_t slot = r->avail_idx & r->mask;
 
+	expect(!r->is_packed);
 	r->heads[slot] = head;
 	__atomic_store_n(&r->avail->ring[slot], htole16(head), __ATOMIC_RELAXED);
 	r->avail_idx++;
 }
 
-uint16_t driver_add(struct driver_ring *r, const struct driver_seg *segs, unsigned n,
-		    uint64_t cookie)
+static uint16_t add_packed(struct driver_ring *r, const struct driver_seg *segs, unsigned n)
+{
+	struct vring_desc *descs = calloc(n, sizeof(*descs));
+	uint16_t id;
+
+	expect(descs);
+	for (unsigned i = 0; i < n; i++) {
+		descs[i] = desc_of(&segs[i]);
+		if (i + 1 < n)
+			descs[i].flags |= htole16(VRING_DESC_F_NEXT);
+	}
+	id = driver_packed_add(r, descs, n);
+	free(descs);
+	return id;
+}
+
+static uint16_t add_split(struct driver_ring *r, const struct driver_seg *segs, unsigned n)
 {
 	uint16_t head = 0, last = 0;
 
-	expect_gt(n, 0);
 	for (unsigned i = 0; i < n; i++) {
 		uint16_t at = take_desc(r);
 
@@ -212,48 +262,98 @@ uint16_t driver_add(struct driver_ring *r, const struct driver_seg *segs, unsign
 		}
 		last = at;
 	}
-	remember(r, head, segs, n, (uint16_t)n, cookie);
 	driver_add_raw(r, head);
 	return head;
 }
 
-uint16_t driver_add_indirect(struct driver_ring *r, const struct driver_seg *segs, unsigned n,
-			     uint64_t cookie, uint64_t table_gpa)
+uint16_t driver_add(struct driver_ring *r, const struct driver_seg *segs, unsigned n,
+		    uint64_t cookie)
 {
-	char *table = guest_at(r->guest, table_gpa);
-	uint16_t head = take_desc(r);
+	uint16_t head;
 
+	expect_gt(n, 0);
+	head = r->is_packed ? add_packed(r, segs, n) : add_split(r, segs, n);
+	remember(r, head, segs, n, (uint16_t)n, cookie);
+	return head;
+}
+
+/* Write an indirect table; a packed ring's has no links. */
+static void write_table(const struct driver_ring *r, const struct driver_seg *segs, unsigned n,
+			char *table)
+{
 	for (unsigned i = 0; i < n; i++) {
 		struct vring_desc d = desc_of(&segs[i]);
 
+		if (r->is_packed) {
+			struct vring_packed_desc p = {d.addr, d.len, htole16(0xffff), d.flags};
+
+			memcpy(table + i * sizeof(p), &p, sizeof(p));
+			continue;
+		}
 		if (i + 1 < n) {
 			d.flags |= htole16(VRING_DESC_F_NEXT);
 			d.next = htole16((uint16_t)(i + 1));
 		}
 		memcpy(table + i * sizeof(d), &d, sizeof(d));
 	}
-	r->desc[head] = (struct vring_desc){
+}
+
+uint16_t driver_add_indirect(struct driver_ring *r, const struct driver_seg *segs, unsigned n,
+			     uint64_t cookie, uint64_t table_gpa)
+{
+	const struct vring_desc indirect = {
 		.addr = htole64(table_gpa),
 		.len = htole32(n * (uint32_t)sizeof(struct vring_desc)),
 		.flags = htole16(VRING_DESC_F_INDIRECT),
 	};
+	uint16_t head;
+
+	write_table(r, segs, n, guest_at(r->guest, table_gpa));
+	if (r->is_packed) {
+		head = driver_packed_add(r, &indirect, 1);
+	} else {
+		head = take_desc(r);
+		r->desc[head] = indirect;
+		driver_add_raw(r, head);
+	}
 	remember(r, head, segs, n, 1, cookie);
-	driver_add_raw(r, head);
 	return head;
+}
+
+static uint16_t avail_event(const struct driver_ring *r)
+{
+	const void *at = &r->used->ring[r->size];
+
+	return le16toh(__atomic_load_n((const uint16_t *)at, __ATOMIC_RELAXED));
+}
+
+/* Return: whether the device of a split ring asks for a kick for what comes behind `old`. */
+static bool wants_kick(const struct driver_ring *r, uint16_t old, uint16_t new)
+{
+	if (r->has_event_idx)
+		return vring_need_event(avail_event(r), new, old);
+	return !(le16toh(__atomic_load_n(&r->used->flags, __ATOMIC_RELAXED)) &
+		 VRING_USED_F_NO_NOTIFY);
+}
+
+bool driver_kick_is_wanted(const struct driver_ring *r)
+{
+	if (r->is_packed)
+		return driver_packed_wants_kick(r);
+	return wants_kick(r, r->published_idx, (uint16_t)(r->published_idx + 1));
 }
 
 bool driver_publish(struct driver_ring *r)
 {
 	uint16_t old = r->published_idx;
 
+	if (r->is_packed)
+		return driver_packed_publish(r);
 	__atomic_store_n(&r->avail->idx, htole16(r->avail_idx), __ATOMIC_RELEASE);
 	r->published_idx = r->avail_idx;
 	/* The index before the look at what the device asks for: its partner does the reverse. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (r->has_event_idx)
-		return vring_need_event(driver_avail_event(r), r->avail_idx, old);
-	return !(le16toh(__atomic_load_n(&r->used->flags, __ATOMIC_RELAXED)) &
-		 VRING_USED_F_NO_NOTIFY);
+	return wants_kick(r, old, r->avail_idx);
 }
 
 void driver_kick_always(struct driver_ring *r)
@@ -277,6 +377,9 @@ bool driver_kick(struct driver_ring *r)
 
 uint16_t driver_n_used(const struct driver_ring *r)
 {
+	if (r->is_packed)
+		return driver_packed_n_used(r);
+
 	uint16_t idx = le16toh(__atomic_load_n(&r->used->idx, __ATOMIC_ACQUIRE));
 
 	return (uint16_t)(idx - r->last_used);
@@ -291,13 +394,13 @@ static void release_descs(struct driver_ring *r, uint16_t head)
 		r->next_free[at] = r->first_free;
 		r->first_free = at;
 		r->n_free++;
-		at = le16toh(r->desc[at].next) & (uint16_t)(r->size - 1);
+		at = le16toh(r->desc[at].next) & r->mask;
 	}
 }
 
-bool driver_take(struct driver_ring *r, struct driver_used *u)
+static bool take_split(struct driver_ring *r, struct driver_used *u)
 {
-	uint16_t slot = r->last_used & (uint16_t)(r->size - 1);
+	uint16_t slot = r->last_used & r->mask;
 	uint16_t n = driver_n_used(r);
 	uint32_t id;
 
@@ -317,7 +420,14 @@ bool driver_take(struct driver_ring *r, struct driver_used *u)
 	r->last_used++;
 	if (u->chain->is_out)
 		release_descs(r, u->head);
-	r->chains[id].is_out = false;
+	return true;
+}
+
+bool driver_take(struct driver_ring *r, struct driver_used *u)
+{
+	if (!(r->is_packed ? driver_packed_take(r, u) : take_split(r, u)))
+		return false;
+	r->chains[u->head].is_out = false;
 	return true;
 }
 
@@ -360,13 +470,19 @@ static uint16_t *used_event(struct driver_ring *r)
 
 void driver_set_used_event(struct driver_ring *r, uint16_t idx)
 {
+	if (r->is_packed) {
+		driver_packed_set_used_event(r, idx);
+		return;
+	}
 	__atomic_store_n(used_event(r), htole16(idx), __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 void driver_calls_off(struct driver_ring *r)
 {
-	if (r->has_event_idx)
+	if (r->is_packed)
+		driver_packed_set_calls(r, false);
+	else if (r->has_event_idx)
 		driver_set_used_event(r, (uint16_t)(r->last_used - 1));
 	else
 		__atomic_store_n(&r->avail->flags, htole16(VRING_AVAIL_F_NO_INTERRUPT),
@@ -375,19 +491,14 @@ void driver_calls_off(struct driver_ring *r)
 
 bool driver_calls_on(struct driver_ring *r)
 {
-	if (r->has_event_idx)
+	if (r->is_packed)
+		driver_packed_set_calls(r, true);
+	else if (r->has_event_idx)
 		driver_set_used_event(r, r->last_used);
 	else
 		__atomic_store_n(&r->avail->flags, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return driver_n_used(r) > 0;
-}
-
-uint16_t driver_avail_event(const struct driver_ring *r)
-{
-	const void *at = &r->used->ring[r->size];
-
-	return le16toh(__atomic_load_n((const uint16_t *)at, __ATOMIC_RELAXED));
 }
 
 static uint64_t take_count(int fd)

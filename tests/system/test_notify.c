@@ -277,10 +277,7 @@ END_TEST
 
 static void expect_kicks_are_wanted(struct driver_ring *r)
 {
-	if (r->has_event_idx)
-		wait_until(driver_avail_event(r) == r->published_idx, WAIT_LONG_MS);
-	else
-		wait_until(!(le16toh(r->used->flags) & VRING_USED_F_NO_NOTIFY), WAIT_LONG_MS);
+	wait_until(driver_kick_is_wanted(r), WAIT_LONG_MS);
 }
 
 START_TEST(refill_and_one_kick_deliver_what_waited)
