@@ -128,16 +128,16 @@ void ctrl_vq_free(struct ctrl_vq *c)
 	free(c);
 }
 
-int ctrl_vq_start(struct ctrl_vq *c, const struct virtq_setup *setup, uint16_t base)
+int ctrl_vq_start(struct ctrl_vq *c, const struct virtq_setup *setup)
 {
-	int err = queue_start(&c->q, setup, base);
+	int err = queue_start(&c->q, setup);
 
 	if (err == 0)
 		serve_some(c);
 	return err;
 }
 
-uint16_t ctrl_vq_stop(struct ctrl_vq *c)
+uint32_t ctrl_vq_stop(struct ctrl_vq *c)
 {
 	ev_timer_stop(c->loop, &c->go_on);
 	return queue_stop(&c->q);

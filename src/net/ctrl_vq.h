@@ -21,8 +21,8 @@ int ctrl_vq_new(struct ctrl_vq **out, struct ev_loop *loop, unsigned n_pairs);
 void ctrl_vq_free(struct ctrl_vq *c);
 
 /* As the device_ops of the same names. */
-int ctrl_vq_start(struct ctrl_vq *c, const struct virtq_setup *setup, uint16_t base);
-uint16_t ctrl_vq_stop(struct ctrl_vq *c);
+int ctrl_vq_start(struct ctrl_vq *c, const struct virtq_setup *setup);
+uint32_t ctrl_vq_stop(struct ctrl_vq *c);
 int ctrl_vq_set_kick_fd(struct ctrl_vq *c, int fd);
 void ctrl_vq_set_call_fd(struct ctrl_vq *c, int fd);
 

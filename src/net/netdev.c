@@ -111,6 +111,7 @@ static struct virtq_setup setup_of(const struct device_ring *r)
 		.used = r->used,
 		.mem = r->mem,
 		.features = r->features,
+		.base = r->base,
 	};
 }
 
@@ -122,24 +123,24 @@ static int ring_start(void *arg, unsigned ring, const struct device_ring *r)
 	int err;
 
 	if (is_ctrl(n, ring))
-		return ctrl_vq_start(n->ctrl, &setup, r->base);
+		return ctrl_vq_start(n->ctrl, &setup);
 	w = worker_of(n, ring);
 	worker_park(w);
 	if (is_tx(ring))
 		retire_tx(w);
 	else
 		w->pair.rx_is_starved = false;
-	err = queue_start(queue_of(n, ring), &setup, r->base);
+	err = queue_start(queue_of(n, ring), &setup);
 	steer_port(n);
 	worker_unpark(w);
 	return err;
 }
 
-static uint16_t ring_stop(void *arg, unsigned ring)
+static uint32_t ring_stop(void *arg, unsigned ring)
 {
 	struct netdev *n = arg;
 	struct worker *w;
-	uint16_t base;
+	uint32_t base;
 
 	if (is_ctrl(n, ring))
 		return ctrl_vq_stop(n->ctrl);

@@ -143,7 +143,22 @@ static void flush(struct queue *q)
 	queue_call_pending(q);
 }
 
-int queue_start(struct queue *q, const struct virtq_setup *setup, uint16_t base)
+/* Say that the frontend's word was not taken for where the ring stands. */
+static void log_position(const struct queue *q, uint32_t said)
+{
+	uint32_t base = virtq_base(&q->vq);
+
+	if (q->vq.is_broken || virtq_stands_at(&q->vq, said))
+		return;
+	if (q->vq.is_packed)
+		log_info("%s: resuming at slot %u, wrap bit %u; the frontend said slot %u, %u",
+			 q->name, base & 0x7fff, base >> 15 & 1, said & 0x7fff, said >> 15 & 1);
+	else
+		log_info("%s: resuming at the ring's used index %u; the frontend said %u", q->name,
+			 base, said);
+}
+
+int queue_start(struct queue *q, const struct virtq_setup *setup)
 {
 	bool was_started = q->vq.is_started;
 	int err;
@@ -155,22 +170,22 @@ int queue_start(struct queue *q, const struct virtq_setup *setup, uint16_t base)
 			 q->name);
 		return err;
 	}
-	if (!was_started && base != q->vq.used_idx)
-		log_info("%s: resuming at the ring's used index %u; the frontend said %u", q->name,
-			 q->vq.used_idx, base);
+	if (!was_started)
+		log_position(q, setup->base);
 	q->features = setup->features;
 	q->hdr_len = vnet_hdr_len(setup->features);
 	q->was_reported = false;
 	moder_clear(&q->moder);
-	/* A daemon before this one may have been killed between a used index and its call. */
-	if (q->vq.used_idx != 0 || q->is_call_owed) {
+	/* A daemon before this one may have been killed between what it published and its call. */
+	if (!virtq_is_at_start(&q->vq) || q->is_call_owed) {
 		notify(q->call_fd);
 		q->is_call_owed = q->call_fd < 0;
 	}
+	queue_report_broken(q);
 	return 0;
 }
 
-uint16_t queue_stop(struct queue *q)
+uint32_t queue_stop(struct queue *q)
 {
 	flush(q);
 	moder_clear(&q->moder);

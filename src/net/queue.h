@@ -43,13 +43,14 @@ void queue_fini(struct queue *q);
 
 /*
  * Start the ring, or translate a running one's addresses again; what is pending is signalled first.
- * @base: where the frontend thinks that the ring stands; the ring itself knows better (invariant 5)
+ * Where the frontend thinks that the ring stands is in `setup`; the ring itself knows better
+ * (invariant 5).
  * Return: 0 or a negative errno (virtq_start), after a log line; the ring is stopped then.
  */
-int queue_start(struct queue *q, const struct virtq_setup *setup, uint16_t base);
+int queue_start(struct queue *q, const struct virtq_setup *setup);
 
-/* Stop the ring; what is pending is signalled first. Return: the position to resume from. */
-uint16_t queue_stop(struct queue *q);
+/* Stop the ring; what is pending is signalled first. Return: the base to resume from. */
+uint32_t queue_stop(struct queue *q);
 
 /* Replace the call eventfd (-1: none), which is ours from now on; a pending or owed call goes to it. */
 void queue_set_call_fd(struct queue *q, int fd);

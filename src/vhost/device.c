@@ -350,7 +350,7 @@ static int set_vring_base(struct device *d, struct wire_msg *msg, struct device_
 	(void)reply;
 	if (state->index >= n_rings(d) || state->num > UINT16_MAX)
 		return -EINVAL;
-	d->rings[state->index].setup.base = (uint16_t)state->num;
+	d->rings[state->index].setup.base = state->num;
 	return 0;
 }
 

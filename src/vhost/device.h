@@ -31,7 +31,7 @@ struct device;
 struct device_ring {
 	uint32_t size;		 /* entries, 2..32768, a power of two */
 	uva_t desc, avail, used; /* where the frontend sees its parts */
-	uint16_t base;		 /* SET_VRING_BASE */
+	uint32_t base;		 /* SET_VRING_BASE */
 	struct gmem *mem;	 /* borrowed */
 	uint64_t features;	 /* negotiated */
 };
@@ -48,7 +48,7 @@ struct device_ops {
 	 * Also asked of one that has just stopped because it could not be translated again.
 	 * Return: the base to resume from, heads that reached the used ring counted only.
 	 */
-	uint16_t (*ring_stop)(void *arg, unsigned ring);
+	uint32_t (*ring_stop)(void *arg, unsigned ring);
 	void (*ring_enable)(void *arg, unsigned ring, bool is_enabled);
 	/*
 	 * Hand a new eventfd to the ring, started or not, which owns it from then on; -1: none.

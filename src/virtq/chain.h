@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The only walk along a descriptor chain, for direct and indirect tables alike (virtio 1.2, 2.7.5).
- * All checks of a chain are here: direction, bounds of every address, length of the chain, next
- * inside its table, one level of indirection. Each descriptor is copied once.
+ * The only walk along a descriptor chain, for both ring layouts, direct and indirect tables alike
+ * (virtio 1.2, 2.7.5 and 2.8.5 to 2.8.7). All checks of a chain are here: direction, bounds of every
+ * address, length of the chain, next inside its table, one level of indirection. Each descriptor is
+ * copied once.
  *
- * Inlined into the ring layouts' pop, which read the first descriptor and call chain_take().
+ * Inlined into the layouts' pop, which read the first descriptor and call chain_take().
  */
 #ifndef VIRTQ_CHAIN_H
 #define VIRTQ_CHAIN_H
@@ -15,18 +16,36 @@
 #include "virtq/shared.h"
 #include "virtq/state.h"
 
+/* How the descriptors of a table follow one another. A constant wherever the walk is inlined. */
+enum chain_layout {
+	CHAIN_LINKED,	    /* by `next`: a split ring's table, and its indirect ones */
+	CHAIN_PACKED_RING,  /* in the slots of the ring, as long as there is NEXT */
+	CHAIN_PACKED_TABLE, /* a packed ring's indirect table: all of it, whatever NEXT says */
+};
+
 /* A descriptor table: the ring's own, or an indirect one. */
 struct chain_table {
 	const struct gmem *mem;
 	const char *host; /* NULL: lies in several regions, read through `gpa` */
 	gpa_t gpa;
-	uint32_t n; /* entries */
+	uint32_t n;	/* entries */
+	uint32_t first; /* packed ring: the slot that the chain begins in */
+	uint32_t limit; /* packed ring: slots from there on that are the guest's to offer */
 };
 
-static inline int chain_table_read(const struct chain_table *t, uint32_t i, struct vring_desc *d)
+static inline void chain_copy_desc(enum chain_layout layout, struct vring_desc *d, const void *src)
+{
+	if (layout == CHAIN_LINKED)
+		shared_read_desc(d, src);
+	else
+		shared_read_packed(d, src);
+}
+
+static inline int chain_table_read(const struct chain_table *t, enum chain_layout layout,
+				   uint32_t i, struct vring_desc *d)
 {
 	if (likely(t->host)) {
-		shared_read_desc(d, t->host + (uint64_t)i * sizeof(*d));
+		chain_copy_desc(layout, d, t->host + (uint64_t)i * sizeof(*d));
 		return 0;
 	}
 
@@ -35,8 +54,35 @@ static inline int chain_table_read(const struct chain_table *t, uint32_t i, stru
 	int err = gmem_read(t->mem, at, &raw, sizeof(raw));
 
 	if (err == 0)
-		shared_read_desc(d, &raw);
+		chain_copy_desc(layout, d, &raw);
 	return err;
+}
+
+/*
+ * Step from the `n`-th descriptor of a chain, which is in `d`, to the next one.
+ * Return: 1; 0: it was the last one; -ELOOP: the chain of a packed ring has no end; -EINVAL.
+ */
+static inline int chain_step(const struct chain_table *t, enum chain_layout layout,
+			     struct vring_desc *d, uint32_t n)
+{
+	bool has_next = layout == CHAIN_PACKED_TABLE ? n < t->n : d->flags & VRING_DESC_F_NEXT;
+	uint32_t next = n;
+	int err;
+
+	if (!has_next)
+		return 0;
+	if (layout == CHAIN_PACKED_RING) {
+		if (n >= t->limit)
+			return -ELOOP;
+		next = t->first + n < t->n ? t->first + n : t->first + n - t->n;
+	} else if (layout == CHAIN_LINKED) {
+		/* A table of n entries holds no chain of more than n: it would be a loop. */
+		if (d->next >= t->n || n >= t->n)
+			return -EINVAL;
+		next = d->next;
+	}
+	err = chain_table_read(t, layout, next, d);
+	return err ? err : 1;
 }
 
 /* Return: whether a buffer of this kind may come next. */
@@ -102,37 +148,50 @@ static inline int chain_open_indirect(const struct virtq *vq, const struct vring
 	return 0;
 }
 
+/* Return: whether the chain may go on in the table that its n-th descriptor names. In a packed ring
+ * such a descriptor is alone (2.8.19). */
+static inline bool chain_may_go_indirect(enum chain_layout layout, const struct vring_desc *d,
+					 uint32_t n)
+{
+	return layout == CHAIN_LINKED || (n == 1 && !(d->flags & VRING_DESC_F_NEXT));
+}
+
 /*
- * Walk a table from descriptor `d` on, whose own index no longer matters.
+ * Walk a table from descriptor `d` on, whose own index no longer matters. In a packed ring, to the
+ * end of the chain even if it is malformed: where the next one begins is not known otherwise, nor
+ * this one's id, which comes last.
  * @indirect: gets the indirect descriptor that ends the chain; NULL inside an indirect table
  * @n_descs: counts the descriptors
  * Return: 0: the chain ended; 1: it goes on in `indirect`; or a negative errno.
  */
 static inline int chain_walk_table(struct virtq *vq, const struct chain_table *t,
-				   struct virtq_chain *c, struct vring_desc d,
-				   struct vring_desc *indirect, uint32_t *n_descs)
+				   enum chain_layout layout, struct virtq_chain *c,
+				   struct vring_desc d, struct vring_desc *indirect,
+				   uint32_t *n_descs)
 {
+	int err = 0, more;
+
 	for (*n_descs = 1;; ++*n_descs) {
-		if (d.flags & VRING_DESC_F_INDIRECT) {
-			if (!indirect)
-				return -EINVAL;
+		if ((d.flags & VRING_DESC_F_INDIRECT) && indirect &&
+		    chain_may_go_indirect(layout, &d, *n_descs)) {
 			*indirect = d;
 			return 1;
 		}
-
-		int err = chain_add(vq, c, &d);
-
-		if (err)
+		if (d.flags & VRING_DESC_F_INDIRECT)
+			err = -EINVAL;
+		if (!err)
+			err = chain_add(vq, c, &d);
+		if (err && layout != CHAIN_PACKED_RING)
 			return err;
-		if (!(d.flags & VRING_DESC_F_NEXT))
-			return 0;
-		/* A table of n entries holds no chain of more than n: it would be a loop. */
-		if (d.next >= t->n || *n_descs >= t->n)
-			return -EINVAL;
-		err = chain_table_read(t, d.next, &d);
-		if (err)
-			return err;
+		more = chain_step(t, layout, &d, *n_descs);
+		if (more < 0)
+			return more;
+		if (more == 0)
+			break;
 	}
+	if (layout == CHAIN_PACKED_RING)
+		c->head = d.next;
+	return err;
 }
 
 /*
@@ -140,12 +199,15 @@ static inline int chain_walk_table(struct virtq *vq, const struct chain_table *t
  * Return: 0; -ENOBUFS when the pool has no room for it; another negative errno when it is malformed.
  */
 static inline int chain_walk(struct virtq *vq, const struct chain_table *table,
-			     struct virtq_chain *c, const struct vring_desc *first)
+			     enum chain_layout layout, struct virtq_chain *c,
+			     const struct vring_desc *first)
 {
+	const enum chain_layout inner_layout =
+		layout == CHAIN_LINKED ? CHAIN_LINKED : CHAIN_PACKED_TABLE;
 	struct vring_desc indirect;
 	struct chain_table inner;
 	uint32_t n_descs;
-	int err = chain_walk_table(vq, table, c, *first, &indirect, &n_descs);
+	int err = chain_walk_table(vq, table, layout, c, *first, &indirect, &n_descs);
 
 	c->n_descs = (uint16_t)n_descs;
 	if (err <= 0)
@@ -156,10 +218,10 @@ static inline int chain_walk(struct virtq *vq, const struct chain_table *table,
 
 	struct vring_desc d;
 
-	err = chain_table_read(&inner, 0, &d);
+	err = chain_table_read(&inner, inner_layout, 0, &d);
 	if (err)
 		return err;
-	return chain_walk_table(vq, &inner, c, d, NULL, &n_descs);
+	return chain_walk_table(vq, &inner, inner_layout, c, d, NULL, &n_descs);
 }
 
 /*
@@ -188,12 +250,14 @@ static inline bool chain_take_simple(struct virtq *vq, struct virtq_chain *c,
 }
 
 /*
- * Take the chain whose first descriptor in `table` is `first` to position `c`. A malformed one has
- * n_iov = 0.
- * Return: 0, or -ENOBUFS when it must wait for room in the pool.
+ * Take the chain whose first descriptor in `table` is `first` to position `c`, whose `head` is that
+ * descriptor's index, or its id in a packed ring. A malformed chain has n_iov = 0.
+ * Return: 0; -ENOBUFS when it must wait for room in the pool; -ELOOP when it does not end: then
+ * nothing behind it in a packed ring can be found.
  */
 static inline int chain_take(struct virtq *vq, const struct chain_table *table,
-			     struct virtq_chain *c, const struct vring_desc *first)
+			     enum chain_layout layout, struct virtq_chain *c,
+			     const struct vring_desc *first)
 {
 	uint32_t pool_mark = vq->iov_n_used;
 
@@ -208,13 +272,13 @@ static inline int chain_take(struct virtq *vq, const struct chain_table *table,
 	if (likely(chain_take_simple(vq, c, first)))
 		return 0;
 
-	int err = chain_walk(vq, table, c, first);
+	int err = chain_walk(vq, table, layout, c, first);
 
 	if (likely(err == 0))
 		return 0;
 	vq->iov_n_used = pool_mark;
 	/* An empty pool has room for every chain that is not pathological. */
-	if (err == -ENOBUFS && pool_mark > 0)
+	if ((err == -ENOBUFS && pool_mark > 0) || err == -ELOOP)
 		return err;
 	c->n_iov = 0;
 	return 0;

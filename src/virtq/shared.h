@@ -10,6 +10,7 @@
 
 #include <endian.h>
 #include <linux/virtio_ring.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -44,6 +45,10 @@ static inline void shared_full_barrier(void)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+/* Two fields of a packed ring that are written and read at once. */
+typedef uint64_t __attribute__((may_alias)) shared_tail;  /* of a descriptor: len, id, flags */
+typedef uint32_t __attribute__((may_alias)) shared_event; /* a suppression structure */
+
 /* Copy one descriptor; `src` may have any alignment (indirect tables do). */
 static inline void shared_read_desc(struct vring_desc *dst, const void *src)
 {
@@ -54,6 +59,72 @@ static inline void shared_read_desc(struct vring_desc *dst, const void *src)
 	dst->len = le32toh(dst->len);
 	dst->flags = le16toh(dst->flags);
 	dst->next = le16toh(dst->next);
+}
+
+/* Fill in what the second half of a packed ring's descriptor says; `next` gets the buffer's id. */
+static inline void shared_split_tail(struct vring_desc *dst, uint64_t tail)
+{
+	dst->len = (uint32_t)tail;
+	dst->next = (uint16_t)(tail >> 32);
+	dst->flags = (uint16_t)(tail >> 48);
+}
+
+/* The same for a packed ring's descriptor; `next` gets the buffer's id. */
+static inline void shared_read_packed(struct vring_desc *dst, const void *src)
+{
+	uint64_t raw[2];
+
+	memcpy(raw, src, sizeof(raw));
+	__asm__ volatile("" : : : "memory");
+	dst->addr = le64toh(raw[0]);
+	shared_split_tail(dst, le64toh(raw[1]));
+}
+
+/*
+ * Look whether a descriptor of a packed ring has `wanted` of the flags in `mask`, and copy it then.
+ * Partner: the driver's write barrier before the flags of a chain's first descriptor.
+ */
+static inline bool shared_poll_packed(struct vring_desc *dst, const struct vring_packed_desc *src,
+				      uint16_t mask, uint16_t wanted)
+{
+	const shared_tail *tail = (const shared_tail *)&src->len;
+
+	shared_split_tail(dst, le64toh(__atomic_load_n(tail, __ATOMIC_ACQUIRE)));
+	if ((dst->flags & mask) != wanted)
+		return false;
+	dst->addr = le64toh(__atomic_load_n(&src->addr, __ATOMIC_RELAXED));
+	return true;
+}
+
+/*
+ * Give a descriptor of a packed ring back. With `is_release` all that was written before is seen by
+ * who sees it; partner: the driver's read barrier behind its look at the flags.
+ */
+static inline void shared_write_packed_used(struct vring_packed_desc *dst, uint16_t id,
+					    uint32_t len, uint16_t flags, bool is_release)
+{
+	uint64_t tail = len | (uint64_t)id << 32 | (uint64_t)flags << 48;
+	shared_tail *at = (shared_tail *)&dst->len;
+
+	if (is_release)
+		__atomic_store_n(at, htole64(tail), __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(at, htole64(tail), __ATOMIC_RELAXED);
+}
+
+static inline struct vring_packed_desc_event
+shared_read_event(const struct vring_packed_desc_event *src)
+{
+	uint32_t raw = le32toh(__atomic_load_n((const shared_event *)src, __ATOMIC_RELAXED));
+
+	return (struct vring_packed_desc_event){(uint16_t)raw, (uint16_t)(raw >> 16)};
+}
+
+static inline void shared_write_event(struct vring_packed_desc_event *dst, uint16_t off_wrap,
+				      uint16_t flags)
+{
+	__atomic_store_n((shared_event *)dst, htole32(off_wrap | (uint32_t)flags << 16),
+			 __ATOMIC_RELAXED);
 }
 
 static inline void shared_write_used(struct vring_used_elem *dst, uint32_t id, uint32_t len)

@@ -11,20 +11,6 @@
 /* Descriptors are fetched this many heads ahead of the walk. */
 #define PREFETCH_HEADS SIMPLE_BATCH
 
-static void *map_part(const struct gmem *mem, uva_t at, uint64_t len, uint64_t align, int *err)
-{
-	if (at.v % align != 0) {
-		*err = -EINVAL;
-		return NULL;
-	}
-
-	void *p = gmem_uva_span(mem, at, len);
-
-	if (!p)
-		*err = -EFAULT;
-	return p;
-}
-
 int split_map(struct virtq *vq, const struct virtq_setup *setup)
 {
 	uint64_t size = setup->size;
@@ -35,10 +21,11 @@ int split_map(struct virtq *vq, const struct virtq_setup *setup)
 		sizeof(struct vring_used) + size * sizeof(struct vring_used_elem) + event;
 	int err = 0;
 
-	vq->desc = map_part(setup->mem, setup->desc, size * sizeof(struct vring_desc),
-			    VRING_DESC_ALIGN_SIZE, &err);
-	vq->avail = map_part(setup->mem, setup->avail, avail_len, VRING_AVAIL_ALIGN_SIZE, &err);
-	vq->used = map_part(setup->mem, setup->used, used_len, VRING_USED_ALIGN_SIZE, &err);
+	vq->desc = virtq_map_part(setup->mem, setup->desc, size * sizeof(struct vring_desc),
+				  VRING_DESC_ALIGN_SIZE, &err);
+	vq->avail =
+		virtq_map_part(setup->mem, setup->avail, avail_len, VRING_AVAIL_ALIGN_SIZE, &err);
+	vq->used = virtq_map_part(setup->mem, setup->used, used_len, VRING_USED_ALIGN_SIZE, &err);
 	return err;
 }
 
@@ -132,7 +119,7 @@ static bool pop_one(struct virtq *vq, uint16_t pos)
 	}
 	c->head = head;
 	shared_read_desc(&d, &vq->desc[head]);
-	return chain_take(vq, &table, c, &d) == 0;
+	return chain_take(vq, &table, CHAIN_LINKED, c, &d) == 0;
 }
 
 unsigned split_pop(struct virtq *vq, unsigned n)

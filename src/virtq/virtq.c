@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "virtq/journal.h"
+#include "virtq/packed.h"
 #include "virtq/shared.h"
 #include "virtq/split.h"
 
@@ -25,6 +27,20 @@ static bool has_feature(const struct virtq_setup *setup, unsigned bit)
 	return setup->features & BIT_ULL(bit);
 }
 
+void *virtq_map_part(const struct gmem *mem, uva_t at, uint64_t len, uint64_t align, int *err)
+{
+	if (at.v % align != 0) {
+		*err = -EINVAL;
+		return NULL;
+	}
+
+	void *p = gmem_uva_span(mem, at, len);
+
+	if (!p)
+		*err = -EFAULT;
+	return p;
+}
+
 static void release(struct virtq *vq)
 {
 	free(vq->chains);
@@ -41,16 +57,29 @@ static void release(struct virtq *vq)
 static int allocate(struct virtq *vq, const struct virtq_setup *setup)
 {
 	vq->iov_capacity = max_of(2 * setup->size + 2 * GMEM_MAX_REGIONS, MIN_IOV_CAPACITY + 0u);
-	vq->chains = calloc(setup->size, sizeof(*vq->chains));
+	vq->chains = calloc(vq->mask + 1u, sizeof(*vq->chains));
 	vq->iov_pool = calloc(vq->iov_capacity, sizeof(*vq->iov_pool));
 	return vq->chains && vq->iov_pool ? 0 : -ENOMEM;
 }
 
+/* Positions are picked by mask; a packed ring has any number of slots. */
+static uint16_t mask_for(uint32_t size)
+{
+	uint32_t n = 1;
+
+	while (n < size)
+		n *= 2;
+	return (uint16_t)(n - 1);
+}
+
 /* Take the position from the ring: its used index is what the guest has been given, in order. An
  * avail index that does not fit to it is the guest's fault: the first look breaks the queue. */
-static void adopt_indices(struct virtq *vq)
+static void adopt_indices(struct virtq *vq, const struct virtq_setup *setup)
 {
-	vq->used_idx = split_used_idx(vq);
+	if (vq->is_packed)
+		packed_resume(vq, setup->base);
+	else
+		vq->used_idx = split_used_idx(vq);
 	vq->last_avail = vq->used_idx;
 	vq->avail_idx = vq->used_idx;
 	vq->published_idx = vq->used_idx;
@@ -66,20 +95,21 @@ int virtq_start(struct virtq *vq, const struct virtq_setup *setup)
 	virtq_stop(vq);
 	vq->mem = mem;
 	vq->size = setup->size;
-	vq->mask = (uint16_t)(setup->size - 1);
+	vq->mask = mask_for(setup->size);
+	vq->is_packed = has_feature(setup, VIRTIO_F_RING_PACKED);
 	vq->has_event_idx = has_feature(setup, VIRTIO_RING_F_EVENT_IDX);
 	vq->has_indirect = has_feature(setup, VIRTIO_RING_F_INDIRECT_DESC);
 	vq->has_notify_on_empty = has_feature(setup, VIRTIO_F_NOTIFY_ON_EMPTY);
-	err = split_map(vq, setup);
+	err = vq->is_packed ? packed_map(vq, setup) : split_map(vq, setup);
 	if (err == 0)
 		err = allocate(vq, setup);
 	if (err) {
 		release(vq);
 		return err;
 	}
-	adopt_indices(vq);
 	vq->is_broken = false;
 	vq->broken_why = NULL;
+	adopt_indices(vq, setup);
 	vq->call_once = true;
 	/* A stopped ring's guest kicks; so it is until the worker says otherwise. */
 	vq->kicks_are_on = true;
@@ -87,17 +117,34 @@ int virtq_start(struct virtq *vq, const struct virtq_setup *setup)
 	return 0;
 }
 
-uint16_t virtq_stop(struct virtq *vq)
+uint32_t virtq_stop(struct virtq *vq)
 {
 	if (vq->is_started) {
 		if (!vq->is_broken)
 			virtq_publish(vq);
 		release(vq);
 	}
-	return vq->used_idx;
+	return virtq_base(vq);
 }
 
-uint16_t virtq_n_avail(struct virtq *vq)
+uint32_t virtq_base(const struct virtq *vq)
+{
+	return vq->is_packed ? packed_base(vq) : vq->used_idx;
+}
+
+bool virtq_stands_at(const struct virtq *vq, uint32_t base)
+{
+	if (vq->is_packed)
+		return packed_place_of(&vq->packed, base) == vq->packed.used_at;
+	return vq->used_idx == base;
+}
+
+bool virtq_is_at_start(const struct virtq *vq)
+{
+	return vq->is_packed ? vq->packed.used_at == 0 : vq->used_idx == 0;
+}
+
+static uint16_t split_n_avail(struct virtq *vq)
 {
 	uint16_t idx = split_avail_idx(vq);
 	uint16_t seen = (uint16_t)(vq->avail_idx - vq->used_idx);
@@ -112,17 +159,23 @@ uint16_t virtq_n_avail(struct virtq *vq)
 	return (uint16_t)(idx - vq->last_avail);
 }
 
+uint16_t virtq_n_avail(struct virtq *vq)
+{
+	return vq->is_packed ? packed_n_avail(vq) : split_n_avail(vq);
+}
+
 unsigned virtq_pop(struct virtq *vq, unsigned max)
 {
 	unsigned n = (uint16_t)(vq->avail_idx - vq->last_avail);
 
-	if (n < max)
-		n = virtq_n_avail(vq);
+	if (!vq->is_packed && n < max)
+		n = split_n_avail(vq);
 	if (unlikely(vq->is_broken))
 		return 0;
 	if (vq->last_avail == vq->used_idx)
 		vq->iov_n_used = 0;
-	n = split_pop(vq, min_of(n, max));
+	/* A packed ring tells as it is walked. */
+	n = vq->is_packed ? packed_pop(vq, max) : split_pop(vq, min_of(n, max));
 	vq->last_avail = (uint16_t)(vq->last_avail + n);
 	return n;
 }
@@ -133,12 +186,17 @@ void virtq_unpop(struct virtq *vq, uint16_t pos)
 		return;
 	/* The pool was filled in the order of the positions: so it is emptied. */
 	vq->iov_n_used = (uint32_t)(virtq_chain_at(vq, pos)->iov - 1 - vq->iov_pool);
+	if (vq->is_packed)
+		packed_unpop(vq, pos);
 	vq->last_avail = pos;
 }
 
 void virtq_complete(struct virtq *vq, uint32_t len)
 {
-	split_complete(vq, vq->used_idx, virtq_chain_at(vq, vq->used_idx)->head, len);
+	if (vq->is_packed)
+		packed_complete(vq, vq->used_idx, len);
+	else
+		split_complete(vq, vq->used_idx, virtq_chain_at(vq, vq->used_idx)->head, len);
 	vq->used_idx++;
 }
 
@@ -146,11 +204,22 @@ uint16_t virtq_publish(struct virtq *vq)
 {
 	uint16_t n = virtq_n_unpublished(vq);
 
-	if (n > 0) {
+	if (n == 0)
+		return 0;
+	if (vq->is_packed)
+		packed_publish(vq);
+	else
 		split_publish(vq);
-		vq->published_idx = vq->used_idx;
-	}
+	vq->published_idx = vq->used_idx;
 	return n;
+}
+
+/* Return: whether the guest has offered nothing that it has not got back. */
+static bool is_worked_off(const struct virtq *vq)
+{
+	if (vq->is_packed)
+		return vq->avail_idx == vq->used_idx && !packed_has_more(vq);
+	return split_avail_idx(vq) == vq->used_idx;
 }
 
 bool virtq_call_needed(struct virtq *vq)
@@ -158,15 +227,18 @@ bool virtq_call_needed(struct virtq *vq)
 	/* Our used index must be visible before we look whether the guest waits for it; the guest
 	 * asks for a call, then looks at the index. One of the two sees the other. */
 	shared_full_barrier();
-	if (vq->has_notify_on_empty && split_avail_idx(vq) == vq->used_idx)
+	if (vq->has_notify_on_empty && is_worked_off(vq))
 		return true;
 	if (vq->call_once && vq->has_event_idx)
 		return true;
+	if (vq->is_packed)
+		return packed_call_wanted(vq);
 	return split_call_wanted(vq, vq->called_idx, vq->published_idx);
 }
 
 void virtq_called(struct virtq *vq)
 {
+	packed_called(vq);
 	vq->called_idx = vq->published_idx;
 	vq->call_once = false;
 }
@@ -175,16 +247,22 @@ void virtq_kicks_off(struct virtq *vq)
 {
 	if (!vq->kicks_are_on)
 		return;
-	split_kicks_off(vq);
+	if (vq->is_packed)
+		packed_kicks_off(vq);
+	else
+		split_kicks_off(vq);
 	vq->kicks_are_on = false;
 }
 
 bool virtq_kicks_on(struct virtq *vq)
 {
-	split_kicks_on(vq);
+	if (vq->is_packed)
+		packed_kicks_on(vq);
+	else
+		split_kicks_on(vq);
 	vq->kicks_are_on = true;
 	/* The guest must see the request before we look once more: partner is its barrier between
 	 * the avail index and its look at the request. */
 	shared_full_barrier();
-	return split_avail_idx(vq) != vq->avail_idx;
+	return vq->is_packed ? packed_has_more(vq) : split_avail_idx(vq) != vq->avail_idx;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A virtqueue, device side (virtio 1.2, 2.7). One worker uses it; start, stop and the change of
+ * A virtqueue, device side, split or packed (virtio 1.2, 2.7 and 2.8). One worker uses it; start, stop and the change of
  * its memory happen while that worker is parked. Nothing blocks, allocates or logs between start
  * and stop. It knows nothing of sockets, eventfds or ports: "call" and "kick" are answers here,
  * not system calls.
@@ -14,6 +14,9 @@
  * order in which they were popped, whatever the port does, so one position counts for both rings:
  * `used_idx` alone says where to go on after a stop, a crash or a new memory table (invariant 5),
  * and what is in flight is forgotten by moving `last_avail` back.
+ *
+ * In a packed ring they count chains too. Its memory holds none of them: packed.h tells where its
+ * heads are, and journal.h where the position is kept instead.
  *
  * virtq_pop() takes heads, walks and checks their chains, and keeps each in `chains` at its
  * position. A malformed chain is popped as one with n_iov = 0: its owner completes it with length
@@ -31,7 +34,8 @@
 void virtq_init(struct virtq *vq, enum virtq_direction direction);
 
 /*
- * Start at the used index that is in the ring: what was in flight before is offered again.
+ * Start at the used index that is in the ring, or where packed_resume() finds that a packed one
+ * stands, else it is broken: what was in flight before is offered again.
  * Also translates the addresses of a started queue again (new memory table): what was in flight is
  * forgotten, the position is kept.
  * Return: 0; -EFAULT when a part of the ring is not mapped, -EINVAL when it is misaligned, -ENOMEM.
@@ -40,12 +44,23 @@ void virtq_init(struct virtq *vq, enum virtq_direction direction);
 int virtq_start(struct virtq *vq, const struct virtq_setup *setup);
 
 /* Publish what is complete, forget what is in flight, let go of the memory. Accepts a stopped one.
- * Return: the position to resume from. */
-uint16_t virtq_stop(struct virtq *vq);
+ * Return: the base to resume from. */
+uint32_t virtq_stop(struct virtq *vq);
+
+/* Return: where the ring stands, as frontends put it: the used index; slot and wrap bit, in both
+ * halves, for a packed ring. */
+uint32_t virtq_base(const struct virtq *vq);
+
+/* Return: whether that is what a frontend means by `base`. */
+bool virtq_stands_at(const struct virtq *vq, uint32_t base);
+
+/* Return: whether the ring may well have never been used. */
+bool virtq_is_at_start(const struct virtq *vq);
 
 /*
  * Look how far the guest has got (virtio 1.2, 2.7.6).
- * Return: the number of heads that can be popped, 0..size; 0 when the queue breaks on it.
+ * Return: the number of heads that can be popped, 0..size, of a packed ring not always all of them;
+ * 0 when the queue breaks on it.
  */
 uint16_t virtq_n_avail(struct virtq *vq);
 

@@ -37,7 +37,7 @@ static int ring_start(void *arg, unsigned ring, const struct device_ring *r)
 	return gmem_uva_span(r->mem, r->desc, 16 * n) ? 0 : -EINVAL;
 }
 
-static uint16_t ring_stop(void *arg, unsigned ring)
+static uint32_t ring_stop(void *arg, unsigned ring)
 {
 	(void)arg;
 	return (uint16_t)ring;

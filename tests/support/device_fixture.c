@@ -33,7 +33,7 @@ static int ring_start(void *arg, unsigned ring, const struct device_ring *r)
 	return dr->start_err;
 }
 
-static uint16_t ring_stop(void *arg, unsigned ring)
+static uint32_t ring_stop(void *arg, unsigned ring)
 {
 	expect(arg == &dx);
 	record(DX_STOP, ring, 0);

@@ -34,7 +34,7 @@ struct dx_op {
 struct dx_ring {
 	bool is_started, is_enabled;
 	int fds[3];	   /* kick, call, err; -1: none */
-	uint16_t position; /* what ring_stop answers */
+	uint32_t position; /* what ring_stop answers */
 	int start_err, kick_err;
 };
 

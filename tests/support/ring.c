@@ -6,20 +6,22 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "support/layout.h"
 
 #define REGION_SIZE  (4ULL << 20)
 #define TABLE_STRIDE (RING_TABLE_SEGS * sizeof(struct vring_desc))
 
 struct ring_shape ring_shape(int i)
 {
-	static const uint32_t sizes[] = {2, 4, 256, 32768};
-	static const uint16_t bases[] = {65530, 0};
+	static const uint32_t sizes[2][4] = {{2, 4, 256, 32768}, {2, 5, 257, 32768}};
+	static const uint16_t bases[2][2] = {{65530, 0}, {65533, 0}};
+	bool is_packed = layout_is_packed;
 
 	return (struct ring_shape){
 		.is_indirect = i & RING_SHAPE_INDIRECT,
 		.has_event_idx = i & RING_SHAPE_EVENT_IDX,
-		.base = bases[i / 4 % 2],
-		.size = sizes[i / 8 % 4],
+		.base = bases[is_packed][i / 4 % 2],
+		.size = sizes[is_packed][i / 8 % 4],
 	};
 }
 
@@ -78,21 +80,40 @@ void ring_init(struct ring *r, struct ring_guest *g, const struct ring_shape *sh
 {
 	features |= shape->is_indirect ? BIT_ULL(VIRTIO_RING_F_INDIRECT_DESC) : 0;
 	features |= shape->has_event_idx ? BIT_ULL(VIRTIO_RING_F_EVENT_IDX) : 0;
+	features |= layout_is_packed ? BIT_ULL(VIRTIO_F_RING_PACKED) : 0;
 	*r = (struct ring){.guest = g, .shape = *shape, .features = features};
 	driver_init(&r->drv, &g->guest, 0, shape->size, shape->base, features);
 	if (shape->is_indirect)
-		r->tables = guest_alloc_odd(&g->guest, shape->size * TABLE_STRIDE);
+		r->tables = guest_alloc_odd(&g->guest, (r->drv.mask + 1u) * TABLE_STRIDE);
+	expect_eq(journal_open(&r->journal, NULL, 1), 0);
 }
 
 void ring_fini(struct ring *r)
 {
 	driver_fini(&r->drv);
+	journal_close(r->journal);
+}
+
+void ring_reset(struct ring *r)
+{
+	const struct driver_ring old = r->drv;
+
+	driver_fini(&r->drv);
+	driver_init_at(&r->drv, &r->guest->guest, 0, old.size, 0, r->features, old.desc_gpa,
+		       old.avail_gpa, old.used_gpa);
+}
+
+struct journal_ring *ring_record(const struct ring *r)
+{
+	struct journal_ring *record;
+
+	expect_eq(journal_get(r->journal, 0, r->shape.size, &record), 0);
+	return record;
 }
 
 struct virtq_setup ring_setup(const struct ring *r)
 {
 	const struct guest *g = &r->guest->guest;
-
 	return (struct virtq_setup){
 		.size = r->shape.size,
 		.desc.v = guest_uva(g, r->drv.desc_gpa),
@@ -100,12 +121,77 @@ struct virtq_setup ring_setup(const struct ring *r)
 		.used.v = guest_uva(g, r->drv.used_gpa),
 		.mem = r->guest->mem,
 		.features = r->features,
+		.base = r->drv.first_base,
+		.journal = ring_record(r),
 	};
 }
 
+uint16_t ring_first(const struct ring *r)
+{
+	uint16_t base = r->shape.base;
+
+	return r->drv.is_packed ? (uint16_t)(base % (2 * r->shape.size)) : base;
+}
+
+/* ---- ruins ---- */
+
+/* Link the slots of a packed ring that are not in use, or unlink them. */
+static void link_free(struct ring *r, bool are_linked)
+{
+	const uint32_t size = r->shape.size;
+
+	for (uint32_t i = 0; i < r->drv.n_free; i++) {
+		struct vring_packed_desc *d =
+			&r->drv.packed.desc[(r->drv.packed.avail_at + i) % size];
+
+		d->flags &= (uint16_t)~htole16(VRING_DESC_F_NEXT);
+		d->flags |= htole16(are_linked ? VRING_DESC_F_NEXT : 0);
+	}
+}
+
+/* Say whose the next slot is: the device's, or the driver's as it was a lap ago. */
+static void mark_next(struct ring *r, bool is_offered)
+{
+	const uint16_t avail = 1u << VRING_PACKED_DESC_F_AVAIL,
+		       used = 1u << VRING_PACKED_DESC_F_USED;
+	uint32_t place = r->drv.packed.avail_at, size = r->shape.size;
+	struct vring_packed_desc *d = &r->drv.packed.desc[place % size];
+	uint16_t flags;
+
+	if (is_offered)
+		flags = place < size ? avail : used;
+	else
+		flags = place < size ? 0 : avail | used;
+	d->flags = htole16((uint16_t)(flags | (le16toh(d->flags) & ~(avail | used))));
+}
+
+void ring_ruin(struct ring *r)
+{
+	if (r->drv.is_packed) {
+		link_free(r, true);
+		mark_next(r, true);
+		return;
+	}
+	driver_add_raw(&r->drv, 65535);
+	driver_publish(&r->drv);
+}
+
+void ring_mend(struct ring *r)
+{
+	if (r->drv.is_packed) {
+		link_free(r, false);
+		mark_next(r, false);
+		return;
+	}
+	r->drv.avail_idx--;
+	driver_publish(&r->drv);
+}
+
+/* ---- chains ---- */
+
 uint16_t ring_offer(struct ring *r, const struct driver_seg *segs, unsigned n, uint64_t cookie)
 {
-	uint64_t slot = r->drv.avail_idx & (r->shape.size - 1);
+	uint64_t slot = r->drv.avail_idx & r->drv.mask;
 	uint64_t table = r->tables + slot * TABLE_STRIDE;
 
 	if (!r->shape.is_indirect)

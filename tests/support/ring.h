@@ -4,7 +4,8 @@
  * the driver's side of rings in it. No socket: what a frontend would say is in `struct virtq_setup`.
  *
  * The shapes are what such tests loop over: {direct, indirect} x {event index, flags} x sizes x
- * the position at which a ring starts, one of them close to the wrap of the indices.
+ * the position at which a ring starts, one of them close to the wrap of the indices. Packed rings have
+ * sizes of their own.
  */
 #ifndef SUPPORT_RING_H
 #define SUPPORT_RING_H
@@ -16,6 +17,7 @@
 #include "support/driver.h"
 #include "support/expect.h"
 #include "support/guest.h"
+#include "virtq/journal.h"
 #include "virtq/virtq.h"
 
 /* The first ones are those of small rings. Large ones cost a test some 10 ms under TSan. */
@@ -35,12 +37,12 @@
 
 struct ring_shape {
 	uint32_t size;
-	uint16_t base; /* both indices at the start */
+	uint16_t base; /* both indices at the start; packed: slots that have been used */
 	bool is_indirect;
 	bool has_event_idx;
 };
 
-/* Return: shape `i`, 0..31. */
+/* Return: shape `i`, 0..31, of the layout that the test is to run on. */
 struct ring_shape ring_shape(int i);
 
 struct ring_guest {
@@ -63,6 +65,7 @@ struct ring {
 	struct driver_ring drv;
 	uint64_t features; /* with the ring's own bits */
 	uint64_t tables;   /* guest-physical: an indirect table for each position, none aligned */
+	struct journal *journal; /* packed: the record of where it stands */
 };
 
 /* Make an empty ring. @features: negotiated virtio bits besides those of the shape */
@@ -71,8 +74,22 @@ void ring_init(struct ring *r, struct ring_guest *g, const struct ring_shape *sh
 
 void ring_fini(struct ring *r);
 
-/* Return: what SET_VRING_NUM and SET_VRING_ADDR say of it. */
+/* The guest starts anew: an empty ring at the same place, at its start. Its record stays. */
+void ring_reset(struct ring *r);
+
+/* Return: what SET_VRING_NUM, _ADDR and _BASE say of it: the base is that of the start. */
 struct virtq_setup ring_setup(const struct ring *r);
+
+/* Return: the record of where a packed ring stands. */
+struct journal_ring *ring_record(const struct ring *r);
+
+/* Return: the position that the device's indices have at the start. */
+uint16_t ring_first(const struct ring *r);
+
+/* Offer a head that ruins the ring as such, behind those that are good: one beyond the ring; in a
+ * packed one, a chain without end. And take it back, for the next start. */
+void ring_ruin(struct ring *r);
+void ring_mend(struct ring *r);
 
 /* Add a chain, direct or indirect as the shape says; the device does not see it yet.
  * Return: its head. */
@@ -92,7 +109,7 @@ void ring_alloc_segs(struct ring_guest *g, struct driver_seg *segs, const uint32
 void ring_fill_segs(struct ring_guest *g, const struct driver_seg *segs, unsigned n,
 		    const void *src);
 
-/* Write descriptor `i` of the ring's table as it is given. */
+/* Write descriptor `i` of a split ring's table as it is given. */
 void ring_write_desc(struct ring *r, uint16_t i, uint64_t gpa, uint32_t len, uint16_t flags,
 		     uint16_t next);
 

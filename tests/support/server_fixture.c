@@ -24,7 +24,7 @@ static int ring_start(void *arg, unsigned ring, const struct device_ring *r)
 	return 0;
 }
 
-static uint16_t ring_stop(void *arg, unsigned ring)
+static uint32_t ring_stop(void *arg, unsigned ring)
 {
 	(void)arg;
 	(void)ring;

@@ -18,10 +18,12 @@ static struct ring ring;
 static struct virtq vq;
 static uint64_t buffer; /* guest-physical; 4096 bytes that chains may share */
 
-/* Descriptors as a hostile driver writes them, in the ring's table or in an indirect one. */
+/* Descriptors as a hostile driver writes them, in the ring's table or in an indirect one. Those of a
+ * packed ring go into its slots when they are offered. */
 static struct {
 	uint64_t gpa; /* of the indirect one */
 	uint32_t n;
+	struct vring_desc slots[VIRTQ_MAX_SIZE];
 } table;
 
 static void setup(void)
@@ -68,22 +70,59 @@ static void start(int i)
 
 /* ---- chains ---- */
 
+/* As an indirect table holds it. */
+static void write_entry(uint64_t gpa, const struct vring_desc *d)
+{
+	const struct vring_packed_desc packed = {d->addr, d->len, 0, d->flags};
+
+	memcpy(guest_at(&guest.guest, gpa),
+	       layout_is_packed ? (const void *)&packed : (const void *)d, sizeof(*d));
+}
+
 static void set(uint16_t i, uint64_t gpa, uint32_t len, uint16_t flags, uint16_t next)
 {
 	struct vring_desc d = {gpa, len, flags, next};
 
+	table.slots[i] = d;
 	if (ring.shape.is_indirect)
-		memcpy(guest_at(&guest.guest, table.gpa + 16 * (uint64_t)i), &d, sizeof(d));
-	else
+		write_entry(table.gpa + 16 * (uint64_t)i, &d);
+	else if (!layout_is_packed)
 		ring_write_desc(&ring, i, gpa, len, flags, next);
+}
+
+/* Return: entries up to the one without a next, in their order. */
+static uint32_t count_entries(void)
+{
+	uint32_t n = 1;
+
+	while (n < table.n && (table.slots[n - 1].flags & NEXT))
+		n++;
+	return n;
+}
+
+/* Offer one descriptor, at entry `i` of a split ring's table. */
+static void offer_desc(uint16_t i, uint64_t gpa, uint32_t len, uint16_t flags, uint16_t next)
+{
+	const struct vring_desc descs[2] = {{gpa, len, flags, next}, {.addr = buffer, .len = 60}};
+
+	if (layout_is_packed) {
+		driver_add_descs(&ring.drv, descs, flags & NEXT ? 2 : 1);
+		return;
+	}
+	ring_write_desc(&ring, i, gpa, len, flags, next);
+	driver_add_raw(&ring.drv, i);
 }
 
 /* Offer the chain that begins at entry 0. */
 static void offer_table(void)
 {
 	if (ring.shape.is_indirect)
-		ring_write_desc(&ring, 0, table.gpa, 16 * table.n, VRING_DESC_F_INDIRECT, 0);
-	driver_add_raw(&ring.drv, 0);
+		offer_desc(0, table.gpa, 16 * (layout_is_packed ? count_entries() : table.n),
+			   VRING_DESC_F_INDIRECT, 0);
+	else if (layout_is_packed)
+		driver_add_descs(&ring.drv, table.slots, count_entries());
+	else
+		driver_add_raw(&ring.drv, 0);
 }
 
 static const struct virtq_chain *pop(void)
@@ -115,11 +154,8 @@ static void expect_malformed(void)
 	const struct virtq_chain *c = pop();
 
 	expect_eq(c->n_iov, 0);
-	virtq_complete(&vq, 0);
-	virtq_publish(&vq);
-	ring.drv.last_used = vq.used_idx;
-	ring_write_desc(&ring, 1, buffer, 60, vq.write_flag, 0);
-	driver_add_raw(&ring.drv, 1);
+	give_back();
+	offer_desc(1, buffer, 60, vq.write_flag, 0);
 	expect_segment(pop(), 0, buffer, 60);
 	give_back();
 	expect(!vq.is_broken);
@@ -377,8 +413,7 @@ static void start_indirect(int i)
 /* Offer an indirect table by a descriptor of the test's own. */
 static void offer_indirect(uint64_t gpa, uint32_t len, uint16_t flags)
 {
-	ring_write_desc(&ring, 0, gpa, len, flags | VRING_DESC_F_INDIRECT, 1);
-	driver_add_raw(&ring.drv, 0);
+	offer_desc(0, gpa, len, flags | VRING_DESC_F_INDIRECT, 1);
 }
 
 START_TEST(an_indirect_table_is_some_descriptors_and_ends_its_chain)
@@ -429,7 +464,7 @@ START_TEST(an_indirect_table_that_was_not_negotiated_is_malformed)
 	struct vring_desc d = {.addr = gpa, .len = 60};
 
 	start(_i & ~RING_SHAPE_INDIRECT);
-	memcpy(guest_at(&guest.guest, gpa), &d, sizeof(d));
+	write_entry(gpa, &d);
 	offer_indirect(gpa, 16, 0);
 	expect_malformed();
 }
@@ -508,10 +543,8 @@ static void offer_long_chains(unsigned n)
 {
 	for (uint16_t i = 0; i < N_SEGS; i++)
 		set(i, buffer + i, i + 1u, i + 1 < N_SEGS ? NEXT : 0, (uint16_t)(i + 1));
-	for (uint16_t i = 0; i < n; i++) {
-		ring_write_desc(&ring, i, table.gpa, 16 * N_SEGS, VRING_DESC_F_INDIRECT, 0);
-		driver_add_raw(&ring.drv, i);
-	}
+	for (uint16_t i = 0; i < n; i++)
+		offer_desc(i, table.gpa, 16 * N_SEGS, VRING_DESC_F_INDIRECT, 0);
 	driver_publish(&ring.drv);
 }
 
@@ -532,6 +565,7 @@ static void check_in_flight(void)
 START_TEST(chains_that_find_no_room_wait_until_others_are_done)
 {
 	struct ring_shape shape = {.size = 256, .base = 65530, .is_indirect = true};
+	uint16_t first = shape.base;
 	unsigned n_done = 0;
 
 	start_with(&shape, VIRTQ_DEVICE_READS);
@@ -543,7 +577,8 @@ START_TEST(chains_that_find_no_room_wait_until_others_are_done)
 		expect_eq(virtq_pop(&vq, 256), 0);
 		check_in_flight();
 		for (; room > 0; room--, n_done++) {
-			expect_eq(virtq_chain_at(&vq, vq.used_idx)->head, n_done);
+			expect_eq(virtq_chain_at(&vq, vq.used_idx)->head,
+				  ring.drv.heads[(first + n_done) & ring.drv.mask]);
 			virtq_complete(&vq, 0);
 		}
 	}
@@ -596,10 +631,164 @@ START_TEST(a_chain_that_no_pool_can_hold_is_malformed)
 }
 END_TEST
 
+/* ---- packed rings ---- */
+
+static void expect_ring_broken(void)
+{
+	driver_publish(&ring.drv);
+	expect_eq(virtq_pop(&vq, 64), 0);
+	expect(vq.is_broken);
+	expect(vq.broken_why);
+}
+
+START_TEST(a_packed_chain_without_end_breaks_the_ring)
+{
+	start(_i & ~RING_SHAPE_INDIRECT);
+	for (uint32_t i = 0; i < table.n; i++)
+		set((uint16_t)i, buffer, i % 2 ? 60 : 0, NEXT, 0);
+	offer_table();
+	expect_ring_broken();
+}
+END_TEST
+
+START_TEST(a_packed_chain_that_reaches_into_what_is_in_flight_breaks_the_ring)
+{
+	start(_i & ~RING_SHAPE_INDIRECT);
+	offer_desc(0, buffer, 60, 0, 0);
+	expect_segment(pop(), 0, buffer, 60);
+	/* All slots but that one: the next one after these is ours. */
+	table.n--;
+	for (uint32_t i = 0; i < table.n; i++)
+		set((uint16_t)i, buffer, 60, NEXT, 0);
+	offer_table();
+	expect_ring_broken();
+	/* It was ours until it was published, not until it was complete. */
+	virtq_complete(&vq, 0);
+	expect_eq(virtq_pop(&vq, 64), 0);
+}
+END_TEST
+
+/* What is wrong may come first; the next chain is behind the last one all the same. */
+START_TEST(a_malformed_packed_chain_takes_all_of_its_slots)
+{
+	start(_i & ~RING_SHAPE_INDIRECT);
+	for (uint32_t bad = 0; bad < 2; bad++) {
+		for (uint32_t i = 0; i < table.n; i++)
+			set((uint16_t)i, i == bad ? 0 : buffer, 60, i + 1 < table.n ? NEXT : 0, 0);
+		offer_table();
+		driver_publish(&ring.drv);
+		expect_eq(virtq_pop(&vq, 64), 1);
+		expect_eq(virtq_chain_at(&vq, vq.used_idx)->n_descs, table.n);
+		virtq_unpop(&vq, vq.used_idx);
+		expect_malformed();
+	}
+}
+END_TEST
+
+START_TEST(the_id_of_a_packed_chain_is_its_last_ones)
+{
+	start(_i & ~RING_SHAPE_INDIRECT);
+	for (unsigned round = 0; round < 7; round++) {
+		set(0, buffer, 60, NEXT, 0);
+		set(1, buffer, 60, 0, 0);
+		offer_table();
+		/* The driver writes another id into the first one, and checks what comes back. */
+		expect_eq(pop()->head, ring.drv.heads[(ring.drv.avail_idx - 1) & ring.drv.mask]);
+		give_back();
+	}
+}
+END_TEST
+
+START_TEST(all_entries_of_a_packed_table_count)
+{
+	const struct virtq_chain *c;
+
+	start(_i | RING_SHAPE_INDIRECT);
+	/* Neither a missing nor a superfluous next matters. */
+	set(0, buffer, 60, 0, 0);
+	set(1, buffer + 100, 70, NEXT, 0);
+	offer_indirect(table.gpa, 32, 0);
+	c = pop();
+	expect_eq(c->n_iov, 2);
+	expect_eq(c->n_descs, 1);
+	expect_segment(c, 0, buffer, 60);
+	expect_segment(c, 1, buffer + 100, 70);
+	give_back();
+}
+END_TEST
+
+START_TEST(an_indirect_table_is_alone_in_a_packed_chain)
+{
+	start_indirect(_i);
+	set(0, buffer + 100, 60, 0, 0);
+	for (unsigned first = 0; first < 2; first++) {
+		struct vring_desc descs[2] = {{.addr = buffer, .len = 60, .flags = NEXT},
+					      {.addr = buffer, .len = 60}};
+
+		descs[first].addr = table.gpa;
+		descs[first].len = 16;
+		descs[first].flags |= VRING_DESC_F_INDIRECT;
+		driver_add_descs(&ring.drv, descs, 2);
+		expect_malformed();
+	}
+}
+END_TEST
+
+START_TEST(packed_chains_go_across_the_end_of_the_ring)
+{
+	uint32_t n = ring_shape(_i).size;
+	uint32_t len = n < 3 ? n : 3;
+
+	start(_i & ~RING_SHAPE_INDIRECT);
+	for (unsigned round = 0; round < 16; round++) {
+		for (uint32_t i = 0; i < len; i++)
+			set((uint16_t)i, buffer + 10 * i, i + 1, i + 1 < len ? NEXT : 0, 0);
+		offer_table();
+		expect_eq(pop()->n_descs, len);
+		for (uint32_t i = 0; i < len; i++)
+			expect_segment(virtq_chain_at(&vq, vq.used_idx), i, buffer + 10 * i, i + 1);
+		give_back();
+		/* Sooner or later each slot is the first one. */
+		offer_desc(0, buffer, 60, 0, 0);
+		pop();
+		give_back();
+	}
+}
+END_TEST
+
+START_TEST(a_packed_ring_may_have_one_slot)
+{
+	struct ring_shape shape = {.size = 1};
+
+	start_with(&shape, VIRTQ_DEVICE_READS);
+	for (unsigned i = 0; i < 5; i++) {
+		offer_desc(0, buffer + i, 60, 0, 0);
+		expect_segment(pop(), 0, buffer + i, 60);
+		expect_eq(virtq_pop(&vq, 64), 0);
+		give_back();
+	}
+	set(0, buffer, 60, NEXT, 0);
+	offer_table();
+	expect_ring_broken();
+}
+END_TEST
+
 #ifndef __SANITIZE_THREAD__ /* the race is the point */
 /* ---- a guest that changes descriptors under our eyes ---- */
 
 static bool is_flipping;
+
+static void expect_in_guest(const struct virtq_chain *c)
+{
+	uint64_t len = 0;
+
+	for (unsigned i = 0; i < c->n_iov; i++) {
+		ring_gpa_of(&guest, c->iov[i].iov_base);
+		ring_gpa_of(&guest, (char *)c->iov[i].iov_base + c->iov[i].iov_len - 1);
+		len += c->iov[i].iov_len;
+	}
+	expect(c->n_iov == 0 || len == c->len);
+}
 
 static void *flip(void *arg)
 {
@@ -628,18 +817,51 @@ START_TEST(whatever_a_second_thread_writes_a_segment_is_in_guest_memory)
 	is_flipping = true;
 	expect_eq(pthread_create(&thread, NULL, flip, ring.drv.desc), 0);
 	for (unsigned i = 0; i < 20000; i++) {
-		const struct virtq_chain *c;
-		uint64_t len = 0;
-
 		driver_add_raw(&ring.drv, 0);
-		c = pop();
-		for (unsigned k = 0; k < c->n_iov; k++) {
-			ring_gpa_of(&guest, c->iov[k].iov_base);
-			ring_gpa_of(&guest, (char *)c->iov[k].iov_base + c->iov[k].iov_len - 1);
-			len += c->iov[k].iov_len;
-		}
-		expect(c->n_iov == 0 || len == c->len);
+		expect_in_guest(pop());
 		give_back();
+	}
+	__atomic_store_n(&is_flipping, false, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+END_TEST
+/* Anything into a descriptor of a packed ring, now and then as if it were offered. */
+static void *flip_packed(void *arg)
+{
+	volatile struct vring_packed_desc *d = arg;
+
+	for (uint32_t i = 0; __atomic_load_n(&is_flipping, __ATOMIC_RELAXED); i++) {
+		d[i % 4].len = i % 3 ? 60 : UINT32_MAX;
+		d[i % 4].addr = i % 5 ? buffer : 8;
+		d[i % 4].id = (uint16_t)i;
+		d[i % 4].flags = (uint16_t)(i % 8 | (i & 8) << 4 | (i & 16) << 11);
+	}
+	return NULL;
+}
+
+START_TEST(whatever_a_second_thread_writes_into_a_packed_ring_does_no_harm)
+{
+	struct ring_shape shape = {.size = 4, .is_indirect = true};
+	unsigned n_popped = 0;
+	pthread_t thread;
+
+	start_with(&shape, VIRTQ_DEVICE_READS);
+	is_flipping = true;
+	expect_eq(pthread_create(&thread, NULL, flip_packed, ring.drv.packed.desc), 0);
+	for (unsigned round = 0; round < 20000 || n_popped == 0; round++) {
+		unsigned n;
+
+		/* A start would find nothing that fits; the checks must not depend on one. */
+		vq.is_broken = false;
+		virtq_n_avail(&vq);
+		n = virtq_pop(&vq, 1 + round % 4);
+		expect_le(n, 4);
+		for (unsigned i = 0; i < n; i++)
+			expect_in_guest(virtq_chain_at(&vq, (uint16_t)(vq.used_idx + i)));
+		while (virtq_n_in_flight(&vq) > 0)
+			virtq_complete(&vq, 0);
+		virtq_publish(&vq);
+		n_popped += n;
 	}
 	__atomic_store_n(&is_flipping, false, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
@@ -653,8 +875,6 @@ static void add_chains(TCase *tc)
 	add_for_all_shapes(tc, a_chain_of_exactly_ring_size_members_is_legal);
 	add_for_small_shapes(tc, members_of_no_bytes_are_passed_over);
 	add_for_small_shapes(tc, a_chain_without_a_byte_is_malformed);
-	add_for_all_shapes(tc, a_loop_is_malformed);
-	add_for_all_shapes(tc, a_next_beyond_its_table_is_malformed);
 	tcase_add_loop_test(tc, a_buffer_of_the_wrong_direction_is_malformed, 0,
 			    2 * RING_N_SMALL_SHAPES);
 	add_for_small_shapes(tc, readable_buffers_come_before_writable_ones_where_both_may_be);
@@ -663,9 +883,31 @@ static void add_chains(TCase *tc)
 	tcase_add_test(tc, chains_that_find_no_room_wait_until_others_are_done);
 	tcase_add_test(tc, unpopped_chains_leave_room_for_those_that_come_instead);
 	tcase_add_test(tc, malformed_chains_keep_no_room);
+}
+
+static void add_split(TCase *tc)
+{
+	add_for_all_shapes(tc, a_loop_is_malformed);
+	add_for_all_shapes(tc, a_next_beyond_its_table_is_malformed);
+	add_for_small_shapes(tc, direct_members_may_come_before_an_indirect_table);
 	tcase_add_test(tc, a_chain_that_no_pool_can_hold_is_malformed);
 #ifndef __SANITIZE_THREAD__
 	tcase_add_test(tc, whatever_a_second_thread_writes_a_segment_is_in_guest_memory);
+#endif
+}
+
+static void add_packed(TCase *tc)
+{
+	add_for_all_shapes(tc, a_packed_chain_without_end_breaks_the_ring);
+	add_for_all_shapes(tc, a_packed_chain_that_reaches_into_what_is_in_flight_breaks_the_ring);
+	add_for_small_shapes(tc, a_malformed_packed_chain_takes_all_of_its_slots);
+	add_for_small_shapes(tc, the_id_of_a_packed_chain_is_its_last_ones);
+	add_for_small_shapes(tc, all_entries_of_a_packed_table_count);
+	add_for_small_shapes(tc, an_indirect_table_is_alone_in_a_packed_chain);
+	add_for_all_shapes(tc, packed_chains_go_across_the_end_of_the_ring);
+	tcase_add_test(tc, a_packed_ring_may_have_one_slot);
+#ifndef __SANITIZE_THREAD__
+	tcase_add_test(tc, whatever_a_second_thread_writes_into_a_packed_ring_does_no_harm);
 #endif
 }
 
@@ -675,7 +917,6 @@ static void add_indirect(TCase *tc)
 	add_for_small_shapes(tc, the_write_flag_of_an_indirect_descriptor_is_ignored);
 	add_for_small_shapes(tc, a_table_within_a_table_is_malformed);
 	add_for_small_shapes(tc, an_indirect_table_that_was_not_negotiated_is_malformed);
-	add_for_small_shapes(tc, direct_members_may_come_before_an_indirect_table);
 	add_for_small_shapes(tc, an_indirect_table_may_cross_to_an_adjacent_region);
 }
 
@@ -687,11 +928,13 @@ static void add_holes(TCase *tc)
 
 int main(void)
 {
-	static const struct suite_case cases[] = {
-		{"chains", setup, teardown, add_chains},
-		{"indirect tables", setup, teardown, add_indirect},
-		{"holes", setup_with_holes, teardown, add_holes},
+	static const struct suite_ring_case cases[] = {
+		{{"chains", setup, teardown, add_chains}, LAYOUT_BOTH},
+		{{"links", setup, teardown, add_split}, LAYOUT_SPLIT},
+		{{"slots", setup, teardown, add_packed}, LAYOUT_PACKED},
+		{{"indirect tables", setup, teardown, add_indirect}, LAYOUT_BOTH},
+		{{"holes", setup_with_holes, teardown, add_holes}, LAYOUT_BOTH},
 	};
 
-	return suite_run("chain", cases, array_size(cases));
+	return suite_run_rings("chain", cases, array_size(cases));
 }

@@ -52,7 +52,7 @@ static void start_queue(void)
 {
 	struct virtq_setup s = ring_setup(&ring);
 
-	expect_eq(ctrl_vq_start(ctrl, &s, ring.shape.base), 0);
+	expect_eq(ctrl_vq_start(ctrl, &s), 0);
 }
 
 static void make_ring(int i)
@@ -269,11 +269,11 @@ START_TEST(a_stopped_queue_is_not_served_and_goes_on_where_it_was)
 	offer(commands[0].cmd, 2, 8, true);
 	serve();
 	expect_eq(take(), 1);
-	expect_eq(ctrl_vq_stop(ctrl), (uint16_t)(ring.shape.base + 1));
+	expect_eq(ctrl_vq_stop(ctrl), driver_base(&ring.drv));
 	offer(commands[0].cmd, 2, 8, true);
 	serve();
 	expect_eq(driver_n_used(&ring.drv), 0);
-	expect_eq(ctrl_vq_stop(ctrl), (uint16_t)(ring.shape.base + 1));
+	expect_eq(ctrl_vq_stop(ctrl), driver_base(&ring.drv));
 	start_queue();
 	expect_eq(take(), 1);
 }
@@ -282,14 +282,14 @@ END_TEST
 START_TEST(a_broken_ring_is_logged_and_works_again_after_a_start)
 {
 	start(_i);
-	ring.drv.avail->idx = htole16((uint16_t)(ring.drv.avail_idx + ring.shape.size + 1));
+	ring_ruin(&ring);
 	driver_kick_always(&ring.drv);
 	run_loop();
 	driver_kick_always(&ring.drv);
 	run_loop();
 	expect_eq(log_capture_count(&lines, "ctrl: ring broken"), 1);
 	ctrl_vq_stop(ctrl);
-	ring.drv.avail->idx = htole16(ring.drv.avail_idx);
+	ring_mend(&ring);
 	start_queue();
 	offer(commands[0].cmd, 2, 8, true);
 	serve();
@@ -351,10 +351,10 @@ static void add_notification(TCase *tc)
 
 int main(void)
 {
-	static const struct suite_case cases[] = {
-		{"commands", setup, teardown, add_commands},
-		{"notification", setup, teardown, add_notification},
+	static const struct suite_ring_case cases[] = {
+		{{"commands", setup, teardown, add_commands}, LAYOUT_BOTH},
+		{{"notification", setup, teardown, add_notification}, LAYOUT_BOTH},
 	};
 
-	return suite_run("ctrl_vq", cases, array_size(cases));
+	return suite_run_rings("ctrl_vq", cases, array_size(cases));
 }

@@ -225,13 +225,13 @@ START_TEST(a_frame_that_the_whole_ring_cannot_hold_is_dropped)
 }
 END_TEST
 
-/* Three descriptors a chain: the fourth of the ring can never hold another one. */
+/* Three descriptors a chain: the one or two more of the ring can never hold another one. */
 START_TEST(a_ring_that_no_further_chain_fits_into_is_the_whole_ring)
 {
 	static const uint32_t lens[] = {50, 50, 50};
 
 	bursts_start(8, MERGEABLE);
-	expect_eq(ring_shape(8).size, 4);
+	expect_lt(ring_shape(8).size, 6);
 	bursts_offer_lens(lens, 3);
 	push(139, 1);
 	push(138, 2);
@@ -471,22 +471,21 @@ START_TEST(an_avail_index_that_jumps_is_reported_also_while_frames_wait)
 }
 END_TEST
 
-START_TEST(a_head_beyond_the_ring_is_reported_and_the_frames_before_it_arrive)
+START_TEST(a_head_that_ruins_the_ring_is_reported_and_the_frames_stay_in_the_port)
 {
 	bursts_start(_i, MERGEABLE);
 	bursts_offer(100, 1);
-	driver_add_raw(&bx.rx.drv, 65535);
-	driver_publish(&bx.rx.drv);
 	push(60, 1);
 	push(61, 2);
 	expect_eq(rx_burst(bx.pair), 1);
 	bursts_receive(60, 1);
+	ring_ruin(&bx.rx);
+	expect_eq(rx_burst(bx.pair), 0);
 	expect_reported();
 	expect_eq(fake_port_n_waiting(&bx.fake), 1);
 	/* Set up again, it works. */
 	bursts_stop_rx();
-	bx.rx.drv.avail_idx--;
-	driver_publish(&bx.rx.drv);
+	ring_mend(&bx.rx);
 	bursts_restart_rx();
 	bursts_offer(100, 1);
 	expect_eq(rx_burst(bx.pair), 1);
@@ -612,19 +611,24 @@ static void add_faults(TCase *tc)
 	tcase_add_loop_test(tc, a_bad_chain_amid_a_frame_comes_back_empty_with_those_before_it, 0,
 			    8);
 	tcase_add_loop_test(tc, a_chain_that_cannot_hold_the_header_comes_back_empty, 0, 16);
+	add_for_small_shapes(
+		tc, a_head_that_ruins_the_ring_is_reported_and_the_frames_stay_in_the_port);
+}
+
+static void add_split_faults(TCase *tc)
+{
 	tcase_add_loop_test(tc, an_avail_index_that_jumps_is_reported_also_while_frames_wait, 0,
 			    2 * RING_N_SMALL_SHAPES);
-	add_for_small_shapes(tc,
-			     a_head_beyond_the_ring_is_reported_and_the_frames_before_it_arrive);
 }
 
 int main(void)
 {
-	static const struct suite_case cases[] = {
-		{"frames", bursts_setup, bursts_teardown, add_frames},
-		{"waits", bursts_setup, bursts_teardown, add_waits},
-		{"faults", bursts_setup, bursts_teardown, add_faults},
+	static const struct suite_ring_case cases[] = {
+		{{"frames", bursts_setup, bursts_teardown, add_frames}, LAYOUT_BOTH},
+		{{"waits", bursts_setup, bursts_teardown, add_waits}, LAYOUT_BOTH},
+		{{"faults", bursts_setup, bursts_teardown, add_faults}, LAYOUT_BOTH},
+		{{"indices", bursts_setup, bursts_teardown, add_split_faults}, LAYOUT_SPLIT},
 	};
 
-	return suite_run("rx_burst", cases, array_size(cases));
+	return suite_run_rings("rx_burst", cases, array_size(cases));
 }

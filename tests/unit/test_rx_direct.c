@@ -232,9 +232,9 @@ static void add_frames(TCase *tc)
 
 int main(void)
 {
-	static const struct suite_case cases[] = {
-		{"frames", bursts_setup, bursts_teardown, add_frames},
+	static const struct suite_ring_case cases[] = {
+		{{"frames", bursts_setup, bursts_teardown, add_frames}, LAYOUT_BOTH},
 	};
 
-	return suite_run("rx_direct", cases, array_size(cases));
+	return suite_run_rings("rx_direct", cases, array_size(cases));
 }

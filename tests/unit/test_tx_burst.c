@@ -210,12 +210,11 @@ START_TEST(the_smallest_and_the_largest_frame_pass)
 }
 END_TEST
 
-START_TEST(a_head_beyond_the_ring_is_reported_and_the_frames_before_it_leave)
+START_TEST(a_head_that_ruins_the_ring_is_reported_and_the_frames_before_it_leave)
 {
 	bursts_start(_i, V1);
 	send_frame(60, 1);
-	driver_add_raw(&bx.tx.drv, 65535);
-	driver_publish(&bx.tx.drv);
+	ring_ruin(&bx.tx);
 	expect_gt(tx_burst(bx.pair), 0);
 	sent(0, 60, 1);
 	bursts_take_sent_n(1);
@@ -225,8 +224,7 @@ START_TEST(a_head_beyond_the_ring_is_reported_and_the_frames_before_it_leave)
 	expect_eq(driver_take_errs(&bx.tx.drv), 0);
 	/* Set up again, it works. */
 	bursts_stop_tx();
-	bx.tx.drv.avail_idx--;
-	driver_publish(&bx.tx.drv);
+	ring_mend(&bx.tx);
 	bursts_restart_tx();
 	send_frame(61, 2);
 	expect_gt(tx_burst(bx.pair), 0);
@@ -496,8 +494,8 @@ static void add_faults(TCase *tc)
 	tcase_add_loop_test(tc, a_malformed_frame_comes_back_unsent_and_the_others_leave, 0,
 			    4 * N_BAD);
 	add_for_small_shapes(tc, a_chain_shorter_than_the_header_is_malformed);
-	add_for_small_shapes(tc, a_head_beyond_the_ring_is_reported_and_the_frames_before_it_leave);
-	add_for_small_shapes(tc, an_avail_index_that_jumps_is_reported);
+	add_for_small_shapes(tc,
+			     a_head_that_ruins_the_ring_is_reported_and_the_frames_before_it_leave);
 }
 
 static void add_port(TCase *tc)
@@ -513,13 +511,19 @@ static void add_port(TCase *tc)
 			    8);
 }
 
+static void add_split_faults(TCase *tc)
+{
+	add_for_small_shapes(tc, an_avail_index_that_jumps_is_reported);
+}
+
 int main(void)
 {
-	static const struct suite_case cases[] = {
-		{"frames", bursts_setup, bursts_teardown, add_frames},
-		{"faults", bursts_setup, bursts_teardown, add_faults},
-		{"ports", bursts_setup, bursts_teardown, add_port},
+	static const struct suite_ring_case cases[] = {
+		{{"frames", bursts_setup, bursts_teardown, add_frames}, LAYOUT_BOTH},
+		{{"faults", bursts_setup, bursts_teardown, add_faults}, LAYOUT_BOTH},
+		{{"indices", bursts_setup, bursts_teardown, add_split_faults}, LAYOUT_SPLIT},
+		{{"ports", bursts_setup, bursts_teardown, add_port}, LAYOUT_BOTH},
 	};
 
-	return suite_run("tx_burst", cases, array_size(cases));
+	return suite_run_rings("tx_burst", cases, array_size(cases));
 }
