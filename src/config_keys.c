@@ -223,6 +223,20 @@ static int parse_group(const struct config_key *key, const char *text, void *fie
 	return 0;
 }
 
+/* Of a file; "": none is given. */
+static int parse_path(const struct config_key *key, const char *text, void *field)
+{
+	size_t len = strlen(text);
+
+	if (len >= key->size || (len > 0 && text[len - 1] == '/'))
+		return -EINVAL;
+	for (const char *p = text; *p; p++)
+		if (is_control(*p))
+			return -EINVAL;
+	memcpy(field, text, len + 1);
+	return 0;
+}
+
 static int parse_level(const struct config_key *key, const char *text, void *field)
 {
 	int level = log_level_parse(text);
@@ -343,6 +357,8 @@ static const struct config_key_type type_ifname = {
 	parse_ifname, format_text};
 static const struct config_key_type type_group = {"the name of a group, at most 63 characters",
 						  parse_group, format_text};
+static const struct config_key_type type_path = {
+	"the path of a file, at most 255 bytes and no control characters", parse_path, format_text};
 static const struct config_key_type type_level = {"error, warn, info or debug", parse_level,
 						  format_level};
 static const struct config_key_type type_port = {"xdp, tap, loopback or null", parse_port,
@@ -398,6 +414,8 @@ const struct config_key config_keys[N_CONFIG_KEYS] = {
 		.max = 0777, .places = CONFIG_GLOBAL, IN_CONFIG(socket_mode)},
 	[KEY_SOCKET_GROUP] = {.section = "", .name = "socket-group", .type = &type_group,
 		.places = CONFIG_GLOBAL, IN_CONFIG(socket_group)},
+	[KEY_STATE_PATH] = {.section = "", .name = "state-path", .type = &type_path,
+		.places = CONFIG_GLOBAL, IN_CONFIG(state_path)},
 	[KEY_OFFER_CONFIG] = {.section = "", .name = "offer-config", .type = &type_bool,
 		.places = CONFIG_GLOBAL, IN_CONFIG(offer_config)},
 	[KEY_PORT_TYPE] = {.section = "port", .name = "type", .type = &type_port,

@@ -21,6 +21,7 @@ enum config_key_id {
 	KEY_LOG_LEVEL,
 	KEY_SOCKET_MODE,
 	KEY_SOCKET_GROUP,
+	KEY_STATE_PATH,
 	KEY_OFFER_CONFIG,
 	KEY_PORT_TYPE,
 	KEY_PORT_IFNAME,
@@ -53,7 +54,7 @@ enum config_key_id {
 enum config_place { CONFIG_GLOBAL = 1, CONFIG_IN_QUEUE = 2 };
 
 /* Longest text of a value, with its NUL. */
-#define CONFIG_TEXT_SIZE 64
+#define CONFIG_TEXT_SIZE 256
 /* Room for a value as the file writes it: in quotes, each character behind a backslash. */
 #define CONFIG_FORMAT_SIZE (2 * CONFIG_TEXT_SIZE + 4)
 /* Room for a key's dotted path. */

@@ -23,6 +23,7 @@ struct config {
 	enum log_level log_level;
 	mode_t socket_mode;
 	char socket_group[64]; /* "": the process's own */
+	char state_path[256];  /* "": beside the socket */
 	bool offer_config;
 };
 

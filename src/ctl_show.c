@@ -211,23 +211,36 @@ bool ctl_show_coalesce(json_t *data)
 
 /* ---- rings ---- */
 
+/* Write an index; of a packed ring, "SLOT/WRAP". Return: whether `r` has it. */
+static bool format_index(json_t *r, const char *name, const char *wrap_name, char *text,
+			 size_t size)
+{
+	json_t *idx = json_object_get(r, name), *wrap = json_object_get(r, wrap_name);
+	int n = snprintf(text, size, "%d", (int)json_integer_value(idx));
+
+	if (wrap)
+		snprintf(text + n, size - (size_t)n, "/%d", (int)json_integer_value(wrap));
+	return json_is_integer(idx) && (!wrap || json_is_integer(wrap));
+}
+
 static bool show_ring_line(json_t *r)
 {
-	int queue, is_started, is_enabled, is_broken, is_kicks_on;
-	int size, avail, next, used, in_flight, uncalled, usecs;
-	const char *direction;
-	char name[32];
+	int queue, is_started, is_enabled, is_broken, is_kicks_on, size, in_flight, uncalled, usecs;
+	char name[32], avail[32], next[32], used[32];
+	const char *direction, *layout;
 
-	if (json_unpack(r, "{si ss sb sb sb si si si si si si si sb}", "queue", &queue, "direction",
+	if (json_unpack(r, "{si ss sb sb sb ss si si si si sb}", "queue", &queue, "direction",
 			&direction, "started", &is_started, "enabled", &is_enabled, "broken",
-			&is_broken, "size", &size, "avail_idx", &avail, "next_avail", &next,
-			"used_idx", &used, "in_flight", &in_flight, "uncalled", &uncalled,
-			"call_usecs", &usecs, "kicks_on", &is_kicks_on) < 0)
+			&is_broken, "layout", &layout, "size", &size, "in_flight", &in_flight,
+			"uncalled", &uncalled, "call_usecs", &usecs, "kicks_on", &is_kicks_on) < 0 ||
+	    !format_index(r, "avail_idx", "avail_wrap", avail, sizeof(avail)) ||
+	    !format_index(r, "next_avail", "next_wrap", next, sizeof(next)) ||
+	    !format_index(r, "used_idx", "used_wrap", used, sizeof(used)))
 		return false;
 	snprintf(name, sizeof(name), "q%d.%.8s", queue, direction);
-	printf("%-7s %-7s %-7s %5d  %5d  %5d  %5d  %9d  %8d  %5d  %s\n", name,
+	printf("%-7s %-7s %-7s %-6.8s %5d  %7s  %7s  %7s  %9d  %8d  %5d  %s\n", name,
 	       is_broken ? "broken" : (is_started ? "started" : "stopped"), yes_no(is_enabled),
-	       size, avail, next, used, in_flight, uncalled, usecs, is_kicks_on ? "on" : "off");
+	       layout, size, avail, next, used, in_flight, uncalled, usecs, is_kicks_on ? "on" : "off");
 	return true;
 }
 
@@ -266,8 +279,8 @@ bool ctl_show_rings(json_t *data)
 	json_t *rings = json_object_get(data, "rings"), *ring;
 	size_t i;
 
-	printf("%-7s %-7s %-7s %5s  %5s  %5s  %5s  %9s  %8s  %5s  %s\n", "ring", "state", "enabled",
-	       "size", "avail", "next", "used", "in flight", "uncalled", "usecs", "kicks");
+	printf("%-7s %-7s %-7s %-6s %5s  %7s  %7s  %7s  %9s  %8s  %5s  %s\n", "ring", "state", "enabled",
+	       "layout", "size", "avail", "next", "used", "in flight", "uncalled", "usecs", "kicks");
 	json_array_foreach(rings, i, ring)
 		if (!show_ring_line(ring))
 			return false;

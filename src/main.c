@@ -93,6 +93,8 @@ static void on_one_shot_end(void *arg)
 {
 	struct daemon *d = arg;
 
+	/* With its frontend a guest has ended: nobody will go on with its rings. */
+	netdev_forget_rings(d->netdev);
 	ev_break(d->loop, EVBREAK_ALL);
 }
 
@@ -207,6 +209,21 @@ static int start_server(struct daemon *d)
 	return server_open(&d->server, d->loop, &cfg, d->device, on_one_shot_end, d);
 }
 
+/* Beside the socket, if there is a path to it and the configuration names no other. */
+static int start_state(struct daemon *d)
+{
+	char default_path[4096];
+	const char *path = d->config.state_path;
+
+	if (path[0] == '\0' && !d->options.socket_path)
+		return 0;
+	if (path[0] == '\0') {
+		snprintf(default_path, sizeof(default_path), "%s.state", d->options.socket_path);
+		path = default_path;
+	}
+	return netdev_use_state_file(d->netdev, path);
+}
+
 static int start_ctl(struct daemon *d)
 {
 	struct ctl_targets targets = {
@@ -234,6 +251,8 @@ static int start(struct daemon *d)
 		err = start_device(d);
 	if (err == 0)
 		err = start_server(d);
+	if (err == 0)
+		err = start_state(d);
 	if (err == 0)
 		err = start_ctl(d);
 	return err;

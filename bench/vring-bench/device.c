@@ -52,7 +52,7 @@ static int start(struct device *d, const struct setting *s, struct memory *m,
 	setup.mem = m->gmem;
 	setup.features = features_of(s);
 	q->is_enabled = true;
-	return queue_start(q, &setup, 0);
+	return queue_start(q, &setup);
 }
 
 static void init_pair(struct device *d, const struct setting *s, int call_fd)

@@ -9,9 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "net/ctrl_vq.h"
 #include "net/turn.h"
 #include "net/worker.h"
+#include "virtq/journal.h"
 
 struct netdev {
 	struct port port;
@@ -20,6 +22,7 @@ struct netdev {
 	void (*on_link)(void *arg, bool is_up); /* NULL: nobody asks */
 	void *on_link_arg;
 	struct ctrl_vq *ctrl;
+	struct journal *journal; /* where packed rings stand */
 	unsigned n_pairs;
 	struct worker workers[];
 };
@@ -29,6 +32,11 @@ struct netdev {
 static bool is_ctrl(const struct netdev *n, unsigned ring)
 {
 	return ring == 2 * n->n_pairs;
+}
+
+static unsigned n_rings(const struct netdev *n)
+{
+	return 2 * n->n_pairs + 1;
 }
 
 static struct worker *worker_of(struct netdev *n, unsigned ring)
@@ -115,13 +123,30 @@ static struct virtq_setup setup_of(const struct device_ring *r)
 	};
 }
 
+/* Give a packed ring its record; what a split one left there is no longer true. */
+static int prepare_record(struct netdev *n, unsigned ring, struct virtq_setup *setup)
+{
+	int err;
+
+	if (!(setup->features & BIT_ULL(VIRTIO_F_RING_PACKED))) {
+		journal_forget(n->journal, ring);
+		return 0;
+	}
+	err = journal_get(n->journal, ring, setup->size, &setup->journal);
+	if (err)
+		log_err(err, "ring %u: no room for its record in the state file", ring);
+	return err;
+}
+
 static int ring_start(void *arg, unsigned ring, const struct device_ring *r)
 {
 	struct netdev *n = arg;
 	struct virtq_setup setup = setup_of(r);
 	struct worker *w;
-	int err;
+	int err = prepare_record(n, ring, &setup);
 
+	if (err)
+		return err;
 	if (is_ctrl(n, ring))
 		return ctrl_vq_start(n->ctrl, &setup);
 	w = worker_of(n, ring);
@@ -152,6 +177,13 @@ static uint32_t ring_stop(void *arg, unsigned ring)
 	steer_port(n);
 	worker_unpark(w);
 	return base;
+}
+
+static void ring_forget(void *arg, unsigned ring)
+{
+	struct netdev *n = arg;
+
+	journal_forget(n->journal, ring);
 }
 
 static void ring_enable(void *arg, unsigned ring, bool is_enabled)
@@ -228,6 +260,7 @@ static int set_features(void *arg, uint64_t features)
 const struct device_ops netdev_device_ops = {
 	.ring_start = ring_start,
 	.ring_stop = ring_stop,
+	.ring_forget = ring_forget,
 	.ring_enable = ring_enable,
 	.ring_kick_fd = ring_kick_fd,
 	.ring_call_fd = ring_call_fd,
@@ -284,6 +317,8 @@ int netdev_open(struct netdev **out, const struct netdev_config *cfg, struct ev_
 	n->n_pairs = cfg->n_pairs;
 	err = ctrl_vq_new(&n->ctrl, loop, cfg->n_pairs);
 	if (err == 0)
+		err = journal_open(&n->journal, NULL, n_rings(n));
+	if (err == 0)
 		err = open_port(n, cfg->port, loop);
 	for (unsigned i = 0; i < cfg->n_pairs && err == 0; i++)
 		err = worker_start(&n->workers[i], i, cfg->port->ops->queue(&n->port, i),
@@ -305,16 +340,36 @@ void netdev_close(struct netdev *n)
 	if (n->is_port_open)
 		n->port.ops->close(&n->port);
 	ctrl_vq_free(n->ctrl);
+	journal_close(n->journal);
 	free(n);
+}
+
+int netdev_use_state_file(struct netdev *n, const char *path)
+{
+	struct journal *journal;
+	int err = journal_open(&journal, path, n_rings(n));
+
+	if (err)
+		return err;
+	journal_close(n->journal);
+	n->journal = journal;
+	return 0;
+}
+
+void netdev_forget_rings(struct netdev *n)
+{
+	for (unsigned i = 0; i < n_rings(n); i++)
+		journal_forget(n->journal, i);
 }
 
 uint64_t netdev_features(const struct netdev *n)
 {
 	uint64_t features = BIT_ULL(VIRTIO_F_VERSION_1) | BIT_ULL(VIRTIO_RING_F_INDIRECT_DESC) |
 			    BIT_ULL(VIRTIO_RING_F_EVENT_IDX) | BIT_ULL(VIRTIO_F_IN_ORDER) |
-			    BIT_ULL(VIRTIO_F_ANY_LAYOUT) | BIT_ULL(VIRTIO_F_NOTIFY_ON_EMPTY) |
-			    BIT_ULL(VIRTIO_NET_F_MRG_RXBUF) | BIT_ULL(VIRTIO_NET_F_GUEST_ANNOUNCE) |
-			    BIT_ULL(VIRTIO_NET_F_STATUS) | BIT_ULL(VIRTIO_NET_F_CTRL_VQ);
+			    BIT_ULL(VIRTIO_F_RING_PACKED) | BIT_ULL(VIRTIO_F_ANY_LAYOUT) |
+			    BIT_ULL(VIRTIO_F_NOTIFY_ON_EMPTY) | BIT_ULL(VIRTIO_NET_F_MRG_RXBUF) |
+			    BIT_ULL(VIRTIO_NET_F_GUEST_ANNOUNCE) | BIT_ULL(VIRTIO_NET_F_STATUS) |
+			    BIT_ULL(VIRTIO_NET_F_CTRL_VQ);
 
 	if (n->n_pairs > 1)
 		features |= BIT_ULL(VIRTIO_NET_F_MQ);
@@ -362,15 +417,14 @@ void netdev_ring_info(struct netdev *n, unsigned ring, struct netdev_ring_info *
 		.is_started = q->vq.is_started,
 		.is_enabled = q->is_enabled,
 		.is_broken = q->vq.is_broken,
+		.is_packed = q->vq.is_packed,
 		.size = q->vq.size,
-		.avail_idx = q->vq.avail_idx,
-		.next_avail = q->vq.last_avail,
-		.used_idx = q->vq.used_idx,
 		.n_in_flight = virtq_n_in_flight(&q->vq),
 		.n_uncalled = q->moder.n_pending,
 		.call_usecs = q->moder.params.usecs,
 		.kicks_on = q->vq.kicks_are_on,
 	};
+	virtq_indices(&q->vq, &info->used, &info->next, &info->avail);
 	worker_unpark(w);
 }
 

@@ -15,6 +15,7 @@
 #include "net/params.h"
 #include "port/port.h"
 #include "vhost/device.h"
+#include "virtq/virtq.h"
 
 struct ev_loop;
 struct netdev;
@@ -32,15 +33,14 @@ struct netdev_config {
 
 /* A ring as `vhost-user-ctl rings` shows it. */
 struct netdev_ring_info {
-	bool is_started, is_enabled, is_broken;
-	uint32_t size;	     /* entries; 0 before the first start */
-	uint16_t avail_idx;  /* the guest's, as last seen */
-	uint16_t next_avail; /* the next head to take */
-	uint16_t
-		used_idx; /* the next used entry to write: with next_avail it bounds what is in flight */
-	uint16_t n_in_flight; /* heads taken and not yet in the used ring */
-	uint32_t n_uncalled;  /* completions that the guest has not been told of */
-	uint32_t call_usecs;  /* how long they may wait, as it is now */
+	bool is_started, is_enabled, is_broken, is_packed;
+	uint32_t size;		  /* entries; 0 before the first start */
+	struct virtq_index avail; /* the guest's, as last seen */
+	struct virtq_index next;  /* the next head to take */
+	struct virtq_index used;  /* the next used entry to publish */
+	uint16_t n_in_flight;	  /* heads taken and not yet in the used ring */
+	uint32_t n_uncalled;	  /* completions that the guest has not been told of */
+	uint32_t call_usecs;	  /* how long they may wait, as it is now */
 	bool kicks_on;
 };
 
@@ -53,6 +53,17 @@ extern const struct device_ops netdev_device_ops;
  * Return: 0; or a negative errno after one log line, with nothing left behind.
  */
 int netdev_open(struct netdev **out, const struct netdev_config *cfg, struct ev_loop *loop);
+
+/*
+ * Keep where packed rings stand in the file at `path`, for a process that comes after this one, and
+ * go on where that file says. Before any frontend is served. Until then, and without, it is kept in
+ * memory, for a frontend that connects again.
+ * Return: 0; or a negative errno after one log line.
+ */
+int netdev_use_state_file(struct netdev *n, const char *path);
+
+/* Nobody will ask any more where rings stand: the state file goes with this process. */
+void netdev_forget_rings(struct netdev *n);
 
 /* Have `on_link` told of the port's link: now, and whenever it changes. Control thread. */
 void netdev_watch_link(struct netdev *n, void (*on_link)(void *arg, bool is_up), void *arg);

@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "vhost/config_space.h"
 
-#define MIN_RING_SIZE 2
-#define MAX_RING_SIZE 32768
-#define MIN_MTU	      68
+#define MIN_SPLIT_SIZE 2
+#define MAX_RING_SIZE  32768
+#define MIN_MTU	       68
 
 /* A ring as the frontend has described it so far. */
 struct ring {
@@ -33,6 +33,7 @@ struct device {
 	uint8_t status;
 	struct gmem *mem;
 	int backend_fd; /* to ask the frontend by; -1 */
+	int told_ring;	/* where it stands is in the reply that is about to be sent; -1: none */
 	struct ring rings[DEVICE_MAX_RINGS];
 };
 
@@ -84,6 +85,16 @@ static uint64_t protocol_features_offered(const struct device *d)
 
 /* ---- rings ---- */
 
+/* Return: whether a ring may have that many entries with these features. */
+static bool is_size_sound(uint64_t features, uint32_t size)
+{
+	if (size == 0 || size > MAX_RING_SIZE)
+		return false;
+	if (features & BIT_ULL(VIRTIO_F_RING_PACKED))
+		return true;
+	return size >= MIN_SPLIT_SIZE && (size & (size - 1)) == 0;
+}
+
 /* Start the ring, or translate a running one again, with the memory and features of now. */
 static int ring_start(struct device *d, unsigned i)
 {
@@ -94,6 +105,9 @@ static int ring_start(struct device *d, unsigned i)
 	/* A running ring keeps what it was started with. */
 	if (!r->is_started)
 		r->setup.features = d->features;
+	/* The layout may have been chosen after the size. */
+	if (!is_size_sound(r->setup.features, r->setup.size))
+		return -EINVAL;
 	if (!(d->features & BIT_ULL(VHOST_USER_F_PROTOCOL_FEATURES)) && !r->is_started) {
 		r->is_enabled = true;
 		d->ops->ring_enable(d->arg, i, true);
@@ -203,6 +217,8 @@ static int reset_device(struct device *d, struct wire_msg *msg, struct device_re
 	(void)msg;
 	(void)reply;
 	reset(d);
+	for (unsigned i = 0; i < n_rings(d); i++)
+		d->ops->ring_forget(d->arg, i);
 	return 0;
 }
 
@@ -316,8 +332,7 @@ static int set_vring_num(struct device *d, struct wire_msg *msg, struct device_r
 	struct ring *r;
 
 	(void)reply;
-	if (state->index >= n_rings(d) || state->num < MIN_RING_SIZE ||
-	    state->num > MAX_RING_SIZE || (state->num & (state->num - 1)) != 0)
+	if (state->index >= n_rings(d) || !is_size_sound(d->features, state->num))
 		return -EINVAL;
 	r = &d->rings[state->index];
 	if (r->is_started && r->setup.size != state->num)
@@ -346,9 +361,10 @@ static int set_vring_addr(struct device *d, struct wire_msg *msg, struct device_
 static int set_vring_base(struct device *d, struct wire_msg *msg, struct device_reply *reply)
 {
 	const struct vhost_user_vring_state *state = &msg->payload.state;
+	bool is_packed = d->features & BIT_ULL(VIRTIO_F_RING_PACKED);
 
 	(void)reply;
-	if (state->index >= n_rings(d) || state->num > UINT16_MAX)
+	if (state->index >= n_rings(d) || (!is_packed && state->num > UINT16_MAX))
 		return -EINVAL;
 	d->rings[state->index].setup.base = state->num;
 	return 0;
@@ -363,6 +379,7 @@ static int get_vring_base(struct device *d, struct wire_msg *msg, struct device_
 	ring_stop(d, i);
 	reply->payload.state = (struct vhost_user_vring_state){i, d->rings[i].setup.base};
 	reply->size = sizeof(reply->payload.state);
+	d->told_ring = (int)i;
 	return 0;
 }
 
@@ -540,6 +557,7 @@ int device_handle(struct device *d, struct wire_msg *msg, struct device_reply *r
 	int err;
 
 	memset(reply, 0, sizeof(*reply));
+	d->told_ring = -1;
 	err = m ? check_and_handle(d, m, msg, reply) : -EOPNOTSUPP;
 	if (!m)
 		log_debug("vhost-user: unknown request %u", msg->header.request);
@@ -559,6 +577,13 @@ int device_handle(struct device *d, struct wire_msg *msg, struct device_reply *r
 	return m ? err : 0;
 }
 
+void device_replied(struct device *d)
+{
+	if (d->told_ring >= 0)
+		d->ops->ring_forget(d->arg, (unsigned)d->told_ring);
+	d->told_ring = -1;
+}
+
 /* ---- life ---- */
 
 struct device *device_new(const struct device_config *cfg, const struct device_ops *ops, void *arg)
@@ -571,6 +596,7 @@ struct device *device_new(const struct device_config *cfg, const struct device_o
 	d->ops = ops;
 	d->arg = arg;
 	d->backend_fd = -1;
+	d->told_ring = -1;
 	return d;
 }
 

@@ -29,7 +29,7 @@ struct device;
 
 /* A ring that is to be started, as the frontend described it. Sizes and base are checked. */
 struct device_ring {
-	uint32_t size;		 /* entries, 2..32768, a power of two */
+	uint32_t size;		 /* entries: 2..32768, a power of two; 1..32768 with RING_PACKED */
 	uva_t desc, avail, used; /* where the frontend sees its parts */
 	uint32_t base;		 /* SET_VRING_BASE */
 	struct gmem *mem;	 /* borrowed */
@@ -46,9 +46,12 @@ struct device_ops {
 	/*
 	 * Stop a ring: what is pending is signalled, nothing touches its memory after the return.
 	 * Also asked of one that has just stopped because it could not be translated again.
-	 * Return: the base to resume from, heads that reached the used ring counted only.
+	 * Return: the base to resume from, heads that reached the used ring counted only, as
+	 * GET_VRING_BASE puts it.
 	 */
 	uint32_t (*ring_stop)(void *arg, unsigned ring);
+	/* The frontend knows where a stopped ring stands, or wants it to begin anew. */
+	void (*ring_forget)(void *arg, unsigned ring);
 	void (*ring_enable)(void *arg, unsigned ring, bool is_enabled);
 	/*
 	 * Hand a new eventfd to the ring, started or not, which owns it from then on; -1: none.
@@ -81,6 +84,9 @@ void device_free(struct device *d);
  * Return: 0; or a negative errno when the connection must end (a log line has said why).
  */
 int device_handle(struct device *d, struct wire_msg *msg, struct device_reply *reply);
+
+/* The reply of the last device_handle() has been sent. */
+void device_replied(struct device *d);
 
 /*
  * The port's link has changed. A frontend that reads the configuration space from here is told, if

@@ -155,6 +155,8 @@ static int handle_message(struct server *s)
 		err = wire_reply(s->sock, msg->header.request, &reply.payload, reply.size);
 		if (err < 0)
 			log_reply_error(err);
+		else
+			device_replied(s->device);
 	}
 	wire_reader_next(&s->reader);
 	s->n_retries = 0;

@@ -132,6 +132,27 @@ uint32_t virtq_base(const struct virtq *vq)
 	return vq->is_packed ? packed_base(vq) : vq->used_idx;
 }
 
+static struct virtq_index packed_index(const struct packed_ring *r, uint32_t place)
+{
+	return (struct virtq_index){(uint16_t)packed_slot(r, place), packed_wrap(r, place)};
+}
+
+void virtq_indices(const struct virtq *vq, struct virtq_index *used, struct virtq_index *next,
+		   struct virtq_index *avail)
+{
+	const struct packed_ring *r = &vq->packed;
+
+	if (vq->is_packed) {
+		*used = packed_index(r, r->used_at);
+		*next = packed_index(r, r->avail_at);
+		*avail = packed_index(r, r->seen_at);
+		return;
+	}
+	*used = (struct virtq_index){.idx = vq->published_idx};
+	*next = (struct virtq_index){.idx = vq->last_avail};
+	*avail = (struct virtq_index){.idx = vq->avail_idx};
+}
+
 bool virtq_stands_at(const struct virtq *vq, uint32_t base)
 {
 	if (vq->is_packed)

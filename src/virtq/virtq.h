@@ -51,6 +51,16 @@ uint32_t virtq_stop(struct virtq *vq);
  * halves, for a packed ring. */
 uint32_t virtq_base(const struct virtq *vq);
 
+/* An index into the ring, as its guest knows it: of a packed ring, a slot and the lap's wrap bit. */
+struct virtq_index {
+	uint16_t idx;
+	bool wrap;
+};
+
+/* Tell the indices that are drawn above, for those who look at the ring; `used` is what is published. */
+void virtq_indices(const struct virtq *vq, struct virtq_index *used, struct virtq_index *next,
+		   struct virtq_index *avail);
+
 /* Return: whether that is what a frontend means by `base`. */
 bool virtq_stands_at(const struct virtq *vq, uint32_t base);
 

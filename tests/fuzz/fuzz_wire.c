@@ -43,6 +43,12 @@ static uint32_t ring_stop(void *arg, unsigned ring)
 	return (uint16_t)ring;
 }
 
+static void ring_forget(void *arg, unsigned ring)
+{
+	(void)arg;
+	(void)ring;
+}
+
 static void ring_enable(void *arg, unsigned ring, bool is_enabled)
 {
 	(void)arg;
@@ -74,6 +80,7 @@ static int note_features(void *arg, uint64_t features)
 static const struct device_ops ops = {
 	.ring_start = ring_start,
 	.ring_stop = ring_stop,
+	.ring_forget = ring_forget,
 	.ring_enable = ring_enable,
 	.ring_kick_fd = ring_kick_fd,
 	.ring_call_fd = ring_other_fd,

@@ -27,7 +27,9 @@ static int ring_start(void *arg, unsigned ring, const struct device_ring *r)
 
 	expect(arg == &dx);
 	record(DX_START, ring, 0)->setup = *r;
-	expect(r->size >= 2 && r->size <= 32768 && (r->size & (r->size - 1)) == 0);
+	expect(r->size >= 1 && r->size <= 32768);
+	if (!(r->features & 1ULL << VIRTIO_F_RING_PACKED))
+		expect(r->size >= 2 && (r->size & (r->size - 1)) == 0);
 	expect(r->mem && r->mem->refs == 1);
 	dr->is_started = dr->start_err == 0;
 	return dr->start_err;
@@ -39,6 +41,13 @@ static uint32_t ring_stop(void *arg, unsigned ring)
 	record(DX_STOP, ring, 0);
 	dx.rings[ring].is_started = false;
 	return dx.rings[ring].position;
+}
+
+static void ring_forget(void *arg, unsigned ring)
+{
+	expect(arg == &dx);
+	expect(!dx.rings[ring].is_started);
+	record(DX_FORGET, ring, 0);
 }
 
 static void ring_enable(void *arg, unsigned ring, bool is_enabled)
@@ -91,6 +100,7 @@ static int features(void *arg, uint64_t value)
 static const struct device_ops ops = {
 	.ring_start = ring_start,
 	.ring_stop = ring_stop,
+	.ring_forget = ring_forget,
 	.ring_enable = ring_enable,
 	.ring_kick_fd = ring_kick_fd,
 	.ring_call_fd = ring_call_fd,
@@ -185,6 +195,8 @@ int dx_send(uint32_t request, const void *payload, uint32_t size, const int *fds
 	for (unsigned i = 0; i < n_fds; i++)
 		msg.fds[i] = fds[i];
 	err = device_handle(dx.device, &msg, &dx.reply);
+	if (err == 0 && dx.reply.send)
+		device_replied(dx.device);
 	wire_msg_close_fds(&msg);
 	return err;
 }

@@ -21,7 +21,17 @@
 #define DX_AVAIL(i) (DX_DESC(i) + 0x4000)
 #define DX_USED(i)  (DX_DESC(i) + 0x8000)
 
-enum dx_kind { DX_START, DX_STOP, DX_ENABLE, DX_KICK, DX_CALL, DX_ERR, DX_FEATURES, DX_N_KINDS };
+enum dx_kind {
+	DX_START,
+	DX_STOP,
+	DX_FORGET,
+	DX_ENABLE,
+	DX_KICK,
+	DX_CALL,
+	DX_ERR,
+	DX_FEATURES,
+	DX_N_KINDS
+};
 
 struct dx_op {
 	enum dx_kind kind;
@@ -74,7 +84,7 @@ const struct dx_op *dx_last(enum dx_kind kind, int ring);
 
 /* ---- messages; each returns what device_handle() does, with its answer in dx.reply ---- */
 
-/* The fds become the message's. */
+/* The fds become the message's. A reply is sent at once. */
 int dx_send(uint32_t request, const void *payload, uint32_t size, const int *fds, unsigned n_fds);
 
 int dx_send_u64(uint32_t request, uint64_t value);

@@ -320,6 +320,26 @@ uint16_t driver_add_indirect(struct driver_ring *r, const struct driver_seg *seg
 	return head;
 }
 
+void driver_ruin(struct driver_ring *r)
+{
+	if (r->is_packed) {
+		driver_packed_ruin(r);
+		return;
+	}
+	driver_add_raw(r, 65535);
+	driver_publish(r);
+}
+
+void driver_mend(struct driver_ring *r)
+{
+	if (r->is_packed) {
+		driver_packed_mend(r);
+		return;
+	}
+	r->avail_idx--;
+	driver_publish(r);
+}
+
 static uint16_t avail_event(const struct driver_ring *r)
 {
 	const void *at = &r->used->ring[r->size];

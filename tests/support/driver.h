@@ -131,6 +131,15 @@ void driver_add_raw(struct driver_ring *r, uint16_t head);
  * whose they are get added. Return: its id. */
 uint16_t driver_add_descs(struct driver_ring *r, const struct vring_desc *descs, unsigned n);
 
+/*
+ * Offer a head that ruins the ring as such, behind those that are good: one beyond the ring; in a
+ * packed one, a chain without end, which it is only while no slot before it comes back.
+ */
+void driver_ruin(struct driver_ring *r);
+
+/* Take that back, for the next start. */
+void driver_mend(struct driver_ring *r);
+
 /* Show the device what was added. Return: whether it wants a kick for it. */
 bool driver_publish(struct driver_ring *r);
 

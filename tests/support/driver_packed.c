@@ -183,6 +183,43 @@ bool driver_packed_take(struct driver_ring *r, struct driver_used *u)
 	return true;
 }
 
+/* ---- ruins ---- */
+
+/* Link all slots but those that are offered, or unlink them. */
+static void link_others(struct driver_ring *r, bool are_linked)
+{
+	uint16_t n;
+	uint32_t first = find_end(r, &n), place = r->packed.avail_at;
+
+	for (; place != after(r, first, r->size); place = after(r, place, 1)) {
+		struct vring_packed_desc *d = &r->packed.desc[slot_of(r, place)];
+
+		d->flags &= (uint16_t)~htole16(VRING_DESC_F_NEXT);
+		d->flags |= htole16(are_linked ? VRING_DESC_F_NEXT : 0);
+	}
+}
+
+/* Say whose the next slot is: the device's, or the driver's as it was a lap ago. */
+static void mark_next(struct driver_ring *r, uint16_t owner)
+{
+	uint32_t place = r->packed.avail_at;
+	uint16_t flags = load_flags(r, place);
+
+	store_flags(r, place, (uint16_t)((flags & ~(AVAIL | USED)) | owner));
+}
+
+void driver_packed_ruin(struct driver_ring *r)
+{
+	link_others(r, true);
+	mark_next(r, avail_flags(wrap_of(r, r->packed.avail_at)));
+}
+
+void driver_packed_mend(struct driver_ring *r)
+{
+	link_others(r, false);
+	mark_next(r, used_flags(!wrap_of(r, r->packed.avail_at)));
+}
+
 uint32_t driver_packed_base(const struct driver_ring *r)
 {
 	uint16_t n;

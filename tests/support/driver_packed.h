@@ -19,6 +19,10 @@ void driver_packed_reset(struct driver_ring *r, uint16_t base);
  * as the device does not look behind it. Return: its id. */
 uint16_t driver_packed_add(struct driver_ring *r, const struct vring_desc *descs, unsigned n);
 
+/* As those of driver.h. */
+void driver_packed_ruin(struct driver_ring *r);
+void driver_packed_mend(struct driver_ring *r);
+
 /* Show the device what was added. Return: whether it wants a kick for it. */
 bool driver_packed_publish(struct driver_ring *r);
 
@@ -30,7 +34,6 @@ bool driver_packed_take(struct driver_ring *r, struct driver_used *u);
 /* Return: what SET_VRING_BASE says when all that is used counts. */
 uint32_t driver_packed_base(const struct driver_ring *r);
 
-/* As those of driver.h. */
 void driver_packed_set_used_event(struct driver_ring *r, uint16_t idx);
 void driver_packed_set_calls(struct driver_ring *r, bool are_on);
 bool driver_packed_wants_kick(const struct driver_ring *r);

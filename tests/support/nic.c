@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/layout.h"
 #include "support/wait.h"
 
 #define PATTERN_AT 18u
@@ -23,6 +24,7 @@ struct driver_ring *nic_tx(struct nic *n, unsigned pair)
 static void fill_up(struct nic_options *o)
 {
 	o->features = o->features ? o->features : NIC_FEATURES;
+	o->features |= layout_is_packed ? NIC_BIT(VIRTIO_F_RING_PACKED) : 0;
 	o->n_pairs = o->n_pairs ? o->n_pairs : 1;
 	o->size = o->size ? o->size : 256;
 	o->tx_buf_len = o->tx_buf_len ? o->tx_buf_len : 2048;
@@ -71,7 +73,10 @@ void nic_start(struct nic *n)
 		struct driver_ring *r = &n->rings[i];
 
 		driver_send_num(r, &n->fe);
-		driver_send_base(r, &n->fe);
+		if (n->options.has_old_base && r->is_packed)
+			frontend_set_vring_base(&n->fe, i, r->first_base);
+		else
+			driver_send_base(r, &n->fe);
 		driver_send_addr(r, &n->fe);
 		driver_send_call(r, &n->fe);
 		frontend_set_vring_fd(&n->fe, VHOST_USER_SET_VRING_ERR, i, r->err_fd);

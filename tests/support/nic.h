@@ -33,7 +33,7 @@
 #define NIC_PROTOCOL_FEATURES (~NIC_BIT(VHOST_USER_PROTOCOL_F_CONFIG))
 
 struct nic_options {
-	uint64_t features;    /* 0: NIC_FEATURES; as far as they are offered */
+	uint64_t features; /* 0: NIC_FEATURES; as far as they are offered; layout.h adds its bit */
 	bool has_no_protocol; /* do not acknowledge the protocol features */
 	bool wants_acks;      /* ask for an ack wherever one can come */
 	unsigned n_pairs;     /* 0: 1 */
@@ -42,6 +42,7 @@ struct nic_options {
 	uint32_t tx_buf_len;  /* 0: 2048, header included */
 	bool is_indirect;     /* send through indirect tables */
 	bool is_left_stopped; /* set up everything but KICK and ENABLE */
+	bool has_old_base;    /* packed: SET_VRING_BASE says where the rings were at first */
 	const struct guest_layout *layout;
 };
 

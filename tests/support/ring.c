@@ -133,60 +133,6 @@ uint16_t ring_first(const struct ring *r)
 	return r->drv.is_packed ? (uint16_t)(base % (2 * r->shape.size)) : base;
 }
 
-/* ---- ruins ---- */
-
-/* Link the slots of a packed ring that are not in use, or unlink them. */
-static void link_free(struct ring *r, bool are_linked)
-{
-	const uint32_t size = r->shape.size;
-
-	for (uint32_t i = 0; i < r->drv.n_free; i++) {
-		struct vring_packed_desc *d =
-			&r->drv.packed.desc[(r->drv.packed.avail_at + i) % size];
-
-		d->flags &= (uint16_t)~htole16(VRING_DESC_F_NEXT);
-		d->flags |= htole16(are_linked ? VRING_DESC_F_NEXT : 0);
-	}
-}
-
-/* Say whose the next slot is: the device's, or the driver's as it was a lap ago. */
-static void mark_next(struct ring *r, bool is_offered)
-{
-	const uint16_t avail = 1u << VRING_PACKED_DESC_F_AVAIL,
-		       used = 1u << VRING_PACKED_DESC_F_USED;
-	uint32_t place = r->drv.packed.avail_at, size = r->shape.size;
-	struct vring_packed_desc *d = &r->drv.packed.desc[place % size];
-	uint16_t flags;
-
-	if (is_offered)
-		flags = place < size ? avail : used;
-	else
-		flags = place < size ? 0 : avail | used;
-	d->flags = htole16((uint16_t)(flags | (le16toh(d->flags) & ~(avail | used))));
-}
-
-void ring_ruin(struct ring *r)
-{
-	if (r->drv.is_packed) {
-		link_free(r, true);
-		mark_next(r, true);
-		return;
-	}
-	driver_add_raw(&r->drv, 65535);
-	driver_publish(&r->drv);
-}
-
-void ring_mend(struct ring *r)
-{
-	if (r->drv.is_packed) {
-		link_free(r, false);
-		mark_next(r, false);
-		return;
-	}
-	r->drv.avail_idx--;
-	driver_publish(&r->drv);
-}
-
 /* ---- chains ---- */
 
 uint16_t ring_offer(struct ring *r, const struct driver_seg *segs, unsigned n, uint64_t cookie)

@@ -86,11 +86,6 @@ struct journal_ring *ring_record(const struct ring *r);
 /* Return: the position that the device's indices have at the start. */
 uint16_t ring_first(const struct ring *r);
 
-/* Offer a head that ruins the ring as such, behind those that are good: one beyond the ring; in a
- * packed one, a chain without end. And take it back, for the next start. */
-void ring_ruin(struct ring *r);
-void ring_mend(struct ring *r);
-
 /* Add a chain, direct or indirect as the shape says; the device does not see it yet.
  * Return: its head. */
 uint16_t ring_offer(struct ring *r, const struct driver_seg *segs, unsigned n, uint64_t cookie);

@@ -63,21 +63,51 @@ void system_check_end(void)
 	daemon_stop(dut);
 }
 
-int system_main(const char *name, void (*add)(TCase *tc))
+static TCase *make_case(const char *name, void (*use_layout)(void))
 {
-	Suite *suite = suite_create(name);
 	TCase *tc = tcase_create(name);
+
+	/* Setups run in the order in which they were added. */
+	tcase_add_checked_fixture(tc, use_layout, NULL);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, wait_is_long() ? LONG_TEST_SECONDS : wait_scaled_ms(TEST_SECONDS));
+	return tc;
+}
+
+static int run(Suite *suite)
+{
 	SRunner *runner;
 	int n_failed;
 
 	signal(SIGPIPE, SIG_IGN);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, wait_is_long() ? LONG_TEST_SECONDS : wait_scaled_ms(TEST_SECONDS));
-	add(tc);
-	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
 	n_failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int system_main(const char *name, void (*add)(TCase *tc))
+{
+	Suite *suite = suite_create(name);
+	TCase *tc = make_case(name, layout_use_split);
+
+	add(tc);
+	suite_add_tcase(suite, tc);
+	return run(suite);
+}
+
+int system_main_rings(const char *name, void (*add)(TCase *tc), void (*add_split)(TCase *tc))
+{
+	Suite *suite = suite_create(name);
+	TCase *split = make_case("split", layout_use_split);
+	TCase *packed = make_case("packed", layout_use_packed);
+
+	add(split);
+	if (add_split)
+		add_split(split);
+	add(packed);
+	suite_add_tcase(suite, split);
+	suite_add_tcase(suite, packed);
+	return run(suite);
 }

@@ -9,6 +9,7 @@
 
 #include "support/daemon.h"
 #include "support/expect.h"
+#include "support/layout.h"
 #include "support/nic.h"
 #include "support/wait.h"
 
@@ -40,5 +41,9 @@ void system_check_end(void);
  * Return: the exit code for main().
  */
 int system_main(const char *name, void (*add)(TCase *tc));
+
+/* The same with one case for each layout of the rings. @add_split: adds what only split rings have, or
+ * what would be the same on both; NULL: nothing */
+int system_main_rings(const char *name, void (*add)(TCase *tc), void (*add_split)(TCase *tc));
 
 #endif

@@ -135,6 +135,7 @@ START_TEST(wrong_keys_and_values_are_named)
 		{"queue.x", "queue.x.cpu=0"},
 		{"socket-mode", "socket-mode=1777777"},
 		{"socket-mode", "socket-mode=rw"},
+		{"state-path", "state-path=/tmp/"},
 		{"log-level", "log-level=quiet"},
 		{"port.type", "port.type=nonsense"},
 		{"port.ifname", "port.ifname=0123456789abcdef"},
@@ -144,7 +145,6 @@ START_TEST(wrong_keys_and_values_are_named)
 		{"port.source-size", "port.source-size=64"}, /* not a tap's */
 		{"queue-pairs", "queue-pairs=0"},
 		/* Not implemented yet. */
-		{"state-path", "state-path=/tmp/x"},
 		{"user", "user=nobody"},
 	};
 
@@ -328,6 +328,8 @@ START_TEST(what_the_host_lacks_is_an_error_of_code_one)
 		{"no-such-group", {TAP_OPTION, "--set", "socket-group=no-such-group"}},
 		{"cpu", {TAP_OPTION, "--set", "queue.0.cpu=1000"}},
 		{"fd", {"--set", "port.type=tap", "--set", "port.fd=77"}},
+		{"/no-such-folder/x", {TAP_OPTION, "--set", "state-path=/no-such-folder/x"}},
+		{"/etc/passwd", {TAP_OPTION, "--set", "state-path=/etc/passwd"}},
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

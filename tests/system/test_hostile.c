@@ -67,9 +67,10 @@ static void head_is_far_outside(struct driver_ring *r)
 	driver_publish(r);
 }
 
+/* The first one is for both layouts. */
 static void (*const ruin[])(struct driver_ring *) = {
-	avail_jumps_ahead, avail_jumps_far_ahead, avail_goes_back,
-	head_is_outside,   head_is_far_outside,
+	driver_ruin,	 avail_jumps_ahead, avail_jumps_far_ahead,
+	avail_goes_back, head_is_outside,   head_is_far_outside,
 };
 #define N_RUINS ((int)(sizeof(ruin) / sizeof(ruin[0])))
 
@@ -80,6 +81,17 @@ static void provoke(unsigned ring)
 	driver_kick_always(&nic.rings[ring]);
 	for (unsigned i = 0; ring == 0 && nic_tx(&nic, 0)->n_free > 0 && i < 40; i++)
 		nic_send(&nic, 0, (char[FRAME_LEN]){0}, FRAME_LEN);
+}
+
+/* Have all receive buffers of pair 0 used, and leave them where they are. */
+static void use_up_buffers(void)
+{
+	const struct driver_ring *r = nic_rx(&nic, 0);
+	uint16_t n = (uint16_t)(r->published_idx - r->last_used);
+
+	for (unsigned i = 0; i < n; i++)
+		nic_send(&nic, 0, (char[FRAME_LEN]){0}, FRAME_LEN);
+	driver_wait_n(nic_rx(&nic, 0), n, WAIT_LONG_MS);
 }
 
 START_TEST(ruined_ring_stops_alone_and_says_so_once)
@@ -93,6 +105,9 @@ START_TEST(ruined_ring_stops_alone_and_says_so_once)
 		/* What goes back must have been seen before: all that was offered is used up. */
 		if (ring == 0 && ruin[_i / 2] == avail_goes_back)
 			r->avail_idx = r->last_used;
+		/* Nor may a slot come back that a chain without end goes through. */
+		if (ring == 0 && layout_is_packed)
+			use_up_buffers();
 		ruin[_i / 2](r);
 		provoke(ring);
 		wait_until(daemon_log_count(dut, name) == round, WAIT_LONG_MS);
@@ -116,7 +131,7 @@ START_TEST(broken_ring_survives_what_a_frontend_sends_next)
 	unsigned n_logged;
 
 	start_two_pairs();
-	head_is_outside(nic_tx(&nic, 0));
+	driver_ruin(nic_tx(&nic, 0));
 	provoke(1);
 	wait_until(daemon_log_count(dut, "q0.tx") == 1, WAIT_LONG_MS);
 	n_logged = daemon_log_count(dut, "\n");
@@ -372,6 +387,7 @@ static void scribble(unsigned round)
 {
 	struct driver_ring *r = &nic.rings[round % 2];
 	char *part = next_random() % 4 ? (char *)r->desc : (char *)r->avail;
+	/* Of a packed ring that is 4 bytes, and room behind them. */
 	uint64_t len =
 		part == (char *)r->desc ? driver_desc_len(r->size) : driver_avail_len(r->size);
 	uint32_t word = next_random() % 3 ? next_random() % 70 : next_random();
@@ -396,13 +412,16 @@ START_TEST(random_rings_do_no_harm)
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t next = nic.guest.next;
 
+		/* Without the addresses of buffers: a few bits from them are those of pair 1. */
+		replace_ring(0);
+		replace_ring(1);
 		for (unsigned k = 0; k < 200; k++)
 			scribble(next_random());
 		nic_ping(&nic, 1, FRAME_LEN, i);
-		replace_ring(0);
-		replace_ring(1);
 		nic.guest.next = next;
 	}
+	replace_ring(0);
+	replace_ring(1);
 	nic.n_tx_bufs[0] = 0;
 	nic_post(&nic, 0, 32, 2048);
 	nic_ping(&nic, 0, FRAME_LEN, 7);
@@ -431,17 +450,12 @@ START_TEST(guest_memory_that_shrinks_ends_the_connection_only)
 }
 END_TEST
 
-static void add_all(TCase *tc)
+static void add_rings(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, NULL, end_flood);
-	tcase_add_loop_test(tc, ruined_ring_stops_alone_and_says_so_once, 0, 2 * N_RUINS);
+	tcase_add_loop_test(tc, ruined_ring_stops_alone_and_says_so_once, 0, 2);
 	tcase_add_test(tc, broken_ring_survives_what_a_frontend_sends_next);
-	tcase_add_test(tc, used_ring_is_never_read_back);
-	tcase_add_test(tc, indices_that_cannot_be_are_refused_at_the_start);
 	tcase_add_test(tc, flood_of_malformed_chains_does_not_starve_another_queue);
-	tcase_add_test(tc, flood_of_kicks_does_not_starve_another_queue);
-	tcase_add_loop_test(tc, bad_chains_without_end_do_not_hold_up_the_control_thread, 0, 3);
-	tcase_add_test(tc, fields_that_change_while_they_are_read_do_no_harm);
 	if (GUEST_RACES_ARE_REPORTED)
 		puts("skip: random rings: two queues share buffers, which ThreadSanitizer reports");
 	else
@@ -449,7 +463,17 @@ static void add_all(TCase *tc)
 	tcase_add_test(tc, guest_memory_that_shrinks_ends_the_connection_only);
 }
 
+static void add_split(TCase *tc)
+{
+	tcase_add_loop_test(tc, ruined_ring_stops_alone_and_says_so_once, 2, 2 * N_RUINS);
+	tcase_add_test(tc, used_ring_is_never_read_back);
+	tcase_add_test(tc, indices_that_cannot_be_are_refused_at_the_start);
+	tcase_add_test(tc, flood_of_kicks_does_not_starve_another_queue);
+	tcase_add_loop_test(tc, bad_chains_without_end_do_not_hold_up_the_control_thread, 0, 3);
+	tcase_add_test(tc, fields_that_change_while_they_are_read_do_no_harm);
+}
+
 int main(void)
 {
-	return system_main("hostile", add_all);
+	return system_main_rings("hostile", add_rings, add_split);
 }

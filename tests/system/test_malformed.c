@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Descriptor chains of every illegal shape come back once with length 0, are counted, and disturb
- * nobody; headers that ask for what is not negotiated change nothing. Split ring.
+ * nobody; headers that ask for what is not negotiated change nothing.
  */
 #include <endian.h>
 #include <string.h>
@@ -32,7 +32,8 @@ static void expect_sent_back(void)
 
 struct bad_chain {
 	const char *name;
-	/* Spoil a good chain of three direct members. @d: the table; @h: the members' places */
+	/* Spoil a good chain of three direct members. @d: the table; @h: the members' places. A packed
+	 * ring's members are put into its slots afterwards. */
 	void (*spoil)(struct vring_desc *d, const uint16_t *h);
 };
 
@@ -129,36 +130,43 @@ static void shorter_than_ethernet(struct vring_desc *d, const uint16_t *h)
 	d[h[0]].len = htole32(12 + 13);
 }
 
+static char *entry_of(const struct vring_desc *d, const uint16_t *h, unsigned i)
+{
+	return (char *)guest_at(&nic.guest, le64toh(d[h[0]].addr)) + 16 * i;
+}
+
+static void set_inner_desc(const struct vring_desc *d, const uint16_t *h, unsigned i,
+			   struct vring_desc inner)
+{
+	const struct vring_packed_desc packed = {inner.addr, inner.len, 0, inner.flags};
+
+	memcpy(entry_of(d, h, i), layout_is_packed ? (const void *)&packed : (const void *)&inner,
+	       16);
+}
+
 /* Make the chain's head an indirect descriptor of a table that starts like `d[h[0]]` says. */
 static void make_indirect(struct vring_desc *d, const uint16_t *h, uint32_t len, uint16_t flags)
 {
-	uint64_t table = guest_alloc_odd(&nic.guest, 16 * 300);
 	struct vring_desc inner = d[h[0]];
 
+	d[h[0]].addr = htole64(guest_alloc_odd(&nic.guest, 16 * 300));
+	d[h[0]].len = htole32(len);
+	d[h[0]].flags = htole16(VRING_DESC_F_INDIRECT | flags);
 	inner.flags = htole16(VRING_DESC_F_NEXT);
 	for (uint16_t i = 0; i < 300; i++) {
 		inner.next = htole16((uint16_t)(i + 1));
 		if (i == 2)
 			inner.flags = 0;
-		memcpy((char *)guest_at(&nic.guest, table) + 16 * i, &inner, 16);
+		set_inner_desc(d, h, i, inner);
 	}
-	d[h[0]].addr = htole64(table);
-	d[h[0]].len = htole32(len);
-	d[h[0]].flags = htole16(VRING_DESC_F_INDIRECT | flags);
 }
 
 static struct vring_desc inner_desc(const struct vring_desc *d, const uint16_t *h, unsigned i)
 {
 	struct vring_desc inner;
 
-	memcpy(&inner, (char *)guest_at(&nic.guest, le64toh(d[h[0]].addr)) + 16 * i, 16);
+	memcpy(&inner, entry_of(d, h, i), 16);
 	return inner;
-}
-
-static void set_inner_desc(const struct vring_desc *d, const uint16_t *h, unsigned i,
-			   struct vring_desc inner)
-{
-	memcpy((char *)guest_at(&nic.guest, le64toh(d[h[0]].addr)) + 16 * i, &inner, 16);
 }
 
 static void table_is_empty(struct vring_desc *d, const uint16_t *h)
@@ -208,10 +216,10 @@ static void table_is_nested(struct vring_desc *d, const uint16_t *h)
 	struct vring_desc inner;
 
 	make_indirect(d, h, 16 * 3, 0);
-	inner = inner_desc(d, h, 1);
 	inner.addr = d[h[0]].addr;
 	inner.len = htole32(48);
 	inner.flags = htole16(VRING_DESC_F_INDIRECT);
+	inner.next = 0;
 	set_inner_desc(d, h, 1, inner);
 }
 
@@ -241,10 +249,6 @@ static void table_loops(struct vring_desc *d, const uint16_t *h)
 #name, name                                                                        \
 	}
 static const struct bad_chain bad_chains[] = {
-	BAD(loop_to_itself),
-	BAD(loop_from_the_end),
-	BAD(next_is_outside),
-	BAD(next_is_far_outside),
 	BAD(address_is_nowhere),
 	BAD(address_wraps),
 	BAD(end_is_outside),
@@ -266,10 +270,41 @@ static const struct bad_chain bad_chains[] = {
 	BAD(table_is_nowhere),
 	BAD(table_reaches_into_a_hole),
 	BAD(table_is_nested),
+	/* Of links, which a packed ring has not. */
+	BAD(loop_to_itself),
+	BAD(loop_from_the_end),
+	BAD(next_is_outside),
+	BAD(next_is_far_outside),
 	BAD(next_in_table_is_outside),
 	BAD(table_loops),
 };
 #define N_BAD_CHAINS ((int)(sizeof(bad_chains) / sizeof(bad_chains[0])))
+#define N_BAD_LINKS  6
+
+static unsigned n_bad_chains(void)
+{
+	return (unsigned)N_BAD_CHAINS - (layout_is_packed ? N_BAD_LINKS : 0);
+}
+
+static void add_bad_packed(struct driver_ring *r, const struct bad_chain *bad,
+			   const struct driver_seg *segs)
+{
+	static const uint16_t h[3] = {0, 1, 2};
+	struct vring_desc d[3];
+	unsigned n = 1;
+
+	for (unsigned i = 0; i < 3; i++)
+		d[i] = (struct vring_desc){
+			.addr = htole64(segs[i].gpa),
+			.len = htole32(segs[i].len),
+			.flags = htole16((uint16_t)((segs[i].is_writable ? VRING_DESC_F_WRITE : 0) |
+						    (i < 2 ? VRING_DESC_F_NEXT : 0))),
+		};
+	bad->spoil(d, h);
+	while (n < 3 && (d[n - 1].flags & htole16(VRING_DESC_F_NEXT)))
+		n++;
+	driver_add_descs(r, d, n);
+}
 
 /* Restore the links of a chain, so that the driver finds its descriptors again. */
 static void add_bad_chain(struct driver_ring *r, const struct bad_chain *bad, bool is_writable)
@@ -279,6 +314,10 @@ static void add_bad_chain(struct driver_ring *r, const struct bad_chain *bad, bo
 
 	for (unsigned i = 0; i < 3; i++)
 		segs[i] = (struct driver_seg){guest_alloc(&nic.guest, 400, 4), 400, is_writable};
+	if (layout_is_packed) {
+		add_bad_packed(r, bad, segs);
+		return;
+	}
 	h[0] = driver_add(r, segs, 3, 0);
 	h[1] = le16toh(r->desc[h[0]].next);
 	h[2] = le16toh(r->desc[h[1]].next);
@@ -289,7 +328,7 @@ static void add_bad_chain(struct driver_ring *r, const struct bad_chain *bad, bo
 
 START_TEST(bad_chain_is_dropped_and_counted)
 {
-	const struct bad_chain *bad = &bad_chains[_i / 2];
+	const struct bad_chain *bad = &bad_chains[_i];
 	struct driver_ring *r = nic_tx(&nic, 0);
 
 	start(&(struct nic_options){
@@ -319,7 +358,7 @@ START_TEST(bad_chains_among_good_ones_keep_their_place)
 
 	start(&(struct nic_options){.layout = &holed});
 	nic_post(&nic, 0, 64, 2048);
-	for (unsigned i = 0; i < (unsigned)N_BAD_CHAINS; i++) {
+	for (unsigned i = 0; i < n_bad_chains(); i++) {
 		char data[FRAME_LEN];
 
 		nic_make_frame(data, sizeof(data), i);
@@ -327,12 +366,12 @@ START_TEST(bad_chains_among_good_ones_keep_their_place)
 		add_bad_chain(r, &bad_chains[i], false);
 	}
 	driver_kick(r);
-	for (unsigned i = 0; i < (unsigned)N_BAD_CHAINS; i++) {
+	for (unsigned i = 0; i < n_bad_chains(); i++) {
 		nic_recv(&nic, 0, &frame, WAIT_LONG_MS);
 		nic_check_frame(&frame, FRAME_LEN, i);
 	}
 	/* The driver checks the order. */
-	for (unsigned i = 0; i < 2 * (unsigned)N_BAD_CHAINS; i++)
+	for (unsigned i = 0; i < 2 * n_bad_chains(); i++)
 		expect_sent_back();
 }
 END_TEST
@@ -349,16 +388,26 @@ static void readable_chain(struct vring_desc *d, const uint16_t *h)
 }
 
 static const struct bad_chain bad_buffers[] = {
-	BAD(loop_to_itself),   BAD(loop_from_the_end),
-	BAD(next_is_outside),  BAD(address_is_nowhere),
-	BAD(address_wraps),    BAD(end_is_outside),
-	BAD(end_is_in_a_hole), BAD(lengths_overflow),
-	BAD(no_byte_at_all),   BAD(shorter_than_header),
-	BAD(readable_member),  BAD(readable_chain),
-	BAD(table_is_empty),   BAD(table_is_longer_than_the_ring),
-	BAD(table_is_nowhere), BAD(table_has_a_next),
+	BAD(address_is_nowhere),
+	BAD(address_wraps),
+	BAD(end_is_outside),
+	BAD(end_is_in_a_hole),
+	BAD(lengths_overflow),
+	BAD(no_byte_at_all),
+	BAD(shorter_than_header),
+	BAD(readable_member),
+	BAD(readable_chain),
+	BAD(table_is_empty),
+	BAD(table_is_longer_than_the_ring),
+	BAD(table_is_nowhere),
+	BAD(table_has_a_next),
+	/* Of links. */
+	BAD(loop_to_itself),
+	BAD(loop_from_the_end),
+	BAD(next_is_outside),
 };
-#define N_BAD_BUFFERS ((int)(sizeof(bad_buffers) / sizeof(bad_buffers[0])))
+#define N_BAD_BUFFERS	   ((int)(sizeof(bad_buffers) / sizeof(bad_buffers[0])))
+#define N_BAD_BUFFER_LINKS 3
 
 START_TEST(bad_receive_buffer_is_given_back_and_the_frame_takes_the_next)
 {
@@ -488,18 +537,26 @@ START_TEST(harmless_header_fields_are_ignored)
 }
 END_TEST
 
-static void add_all(TCase *tc)
+static void add_rings(TCase *tc)
 {
-	tcase_add_loop_test(tc, bad_chain_is_dropped_and_counted, 0, 2 * N_BAD_CHAINS);
+	tcase_add_loop_test(tc, bad_chain_is_dropped_and_counted, 0, N_BAD_CHAINS - N_BAD_LINKS);
 	tcase_add_test(tc, bad_chains_among_good_ones_keep_their_place);
 	tcase_add_loop_test(tc, bad_receive_buffer_is_given_back_and_the_frame_takes_the_next, 0,
-			    N_BAD_BUFFERS);
+			    N_BAD_BUFFERS - N_BAD_BUFFER_LINKS);
 	tcase_add_test(tc, indirect_is_bad_when_not_negotiated);
+}
+
+static void add_split(TCase *tc)
+{
+	tcase_add_loop_test(tc, bad_chain_is_dropped_and_counted, N_BAD_CHAINS - N_BAD_LINKS,
+			    N_BAD_CHAINS);
+	tcase_add_loop_test(tc, bad_receive_buffer_is_given_back_and_the_frame_takes_the_next,
+			    N_BAD_BUFFERS - N_BAD_BUFFER_LINKS, N_BAD_BUFFERS);
 	tcase_add_loop_test(tc, headers_ask_in_vain_for_what_is_not_negotiated, 0, N_BAD_HEADERS);
 	tcase_add_test(tc, harmless_header_fields_are_ignored);
 }
 
 int main(void)
 {
-	return system_main("malformed", add_all);
+	return system_main_rings("malformed", add_rings, add_split);
 }

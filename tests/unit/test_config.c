@@ -176,6 +176,9 @@ END_TEST
 
 /* ---- values ---- */
 
+#define TEXT_50	 "/abcdefghijklmnopqrstuvwxyz/abcdefghijklmnopqrstuv"
+#define PATH_254 TEXT_50 TEXT_50 TEXT_50 TEXT_50 TEXT_50 "/abc"
+
 /* Keys with what they just take and just do not; `beside` makes the rest of the file fit. */
 static const struct {
 	const char *path, *beside;
@@ -216,6 +219,10 @@ static const struct {
 	  "a234567890123456789012345678901234567890123456789012345678901"
 	  "23"},
 	 {"a2345678901234567890123456789012345678901234567890123456789012345", "a\nb", "a:b"}},
+	{"state-path",
+	 "",
+	 {"", "/run/x.state", "x y:z", PATH_254 "b"},
+	 {PATH_254 "bc", "/run/", "/", "a\nb", "a\x7f"}},
 	{"port.type", "", {"null", "loopback"}, {"", "xdp0", "Tap", "tap0", "nul"}},
 	{"port.ifname",
 	 "port.type=tap",
@@ -263,7 +270,7 @@ static const struct {
 /* Load PATH=VALUE after `beside`, which is a list of sets. */
 static int load_beside(struct config *cfg, const char *beside, const char *path, const char *value)
 {
-	char list[128], set[192];
+	char list[128], set[512];
 	const char *sets[8];
 	unsigned n = 0;
 
@@ -309,7 +316,7 @@ END_TEST
 /* The file that has `value` in line 3, as a quoted string, under a path of --set. */
 static void write_conf_value(const char *path, const char *value)
 {
-	char text[256], head[64] = "", tail[8] = "";
+	char text[512], head[64] = "", tail[8] = "";
 	int queue;
 
 	if (sscanf(path, "queue.%d.", &queue) == 1) {
@@ -384,7 +391,6 @@ static const char *const bad_sets[] = {
 	"queue.0.port.type=tap",
 	"queue.99999999999999999999.cpu=1",
 	"user=x",
-	"state-path=/x",
 	"port.mode=auto",
 	"port.zero-copy=on",
 	"batch =7",
@@ -528,17 +534,17 @@ END_TEST
 
 static const char every_fixed_key[] =
 	"queue-pairs = 2 mac = 52:54:00:12:34:56 mtu = 1500 socket-mode = 0600\n"
-	"socket-group = qemu offer-config = true port { type = tap ifname = vm0 }\n"
+	"socket-group = qemu state-path = /x offer-config = true\n"
+	"port { type = tap ifname = vm0 }\n"
 	"queue 0 { cpu = 1 } batch = 1 log-level = debug poll { usecs = 1 }\n"
 	"coalesce { rx-usecs = 1 rx-frames = 1 }";
 
 START_TEST(reload_warns_of_keys_that_cannot_change)
 {
 	struct config running, wanted;
-	const char *words[] = {"warn: ",       "queue-pairs", "mac",
-			       "mtu",	       "socket-mode", "socket-group",
-			       "offer-config", "port.type",   "port.ifname",
-			       "queue.0.cpu",  NULL};
+	const char *words[] = {"warn: ",      "queue-pairs",  "mac",	     "mtu",
+			       "socket-mode", "socket-group", "state-path",  "offer-config",
+			       "port.type",   "port.ifname",  "queue.0.cpu", NULL};
 
 	ck_assert_int_eq(load_file(&running, "port { type = null }"), 0);
 	ck_assert_int_eq(load_file(&wanted, every_fixed_key), 0);

@@ -21,6 +21,7 @@
 	"log-level = \"debug\"\n"                                                                  \
 	"socket-mode = 0600\n"                                                                     \
 	"socket-group = \"libvirt-qemu\"\n"                                                        \
+	"state-path = \"/run/vm0.state\"\n"                                                        \
 	"offer-config = true\n"                                                                    \
 	"port { type = \"tap\" ifname = \"vm0\" bridge = \"br0\" sndbuf = 4096 create = false }\n" \
 	"coalesce { rx-usecs = 20 rx-frames = 32 tx-usecs = 50 tx-frames = 64 tx-at-rx = false "   \
@@ -83,6 +84,7 @@ START_TEST(every_key_of_the_file_takes_effect)
 	ck_assert_int_eq(cfg.log_level, LOG_LEVEL_DEBUG);
 	ck_assert_uint_eq(cfg.socket_mode, 0600);
 	ck_assert_str_eq(cfg.socket_group, "libvirt-qemu");
+	ck_assert_str_eq(cfg.state_path, "/run/vm0.state");
 	ck_assert(cfg.offer_config);
 	ck_assert_ptr_eq(cfg.port.ops, &tap_port);
 	ck_assert_str_eq(cfg.port.ifname, "vm0");
@@ -127,6 +129,7 @@ START_TEST(set_takes_every_key_like_the_file)
 		"log-level=debug",
 		"socket-mode=0600",
 		"socket-group=libvirt-qemu",
+		"state-path=/run/vm0.state",
 		"offer-config=true",
 		"port.type=tap",
 		"port.ifname=vm0",
@@ -204,7 +207,6 @@ static const struct {
 	{"speed {\n}\n", 1, "'speed'"},
 	{"\nqueue 0 { batch = 1 }", 2, "'batch'"},
 	{"cpu = 1", 1, "'cpu'"},
-	{"state-path = \"\"", 1, "'state-path'"},
 	{"user = \"\"", 1, "'user'"},
 	{"port { slots = 4096 }", 1, "'slots'"},
 	{"port { type = null\n\nbatch = 1", 1, "not closed"},
@@ -343,7 +345,8 @@ static const char *const printable[] = {
 	"port { type = loopback } mtu = 9000",
 	"port { type = tap fd = 7 bridge = br0 }",
 	ALL_KEYS,
-	"port { type = tap ifname = \"a$\\\"{}'b\" } socket-group = 'x \\\\ ${HOME} #y'",
+	"port { type = tap ifname = \"a$\\\"{}'b\" } socket-group = 'x \\\\ ${HOME} #y'\n"
+	"state-path = \"/a \\\"b\\\"/$c\"",
 	"port { type = null } queue-pairs = 3 queue 0 { coalesce { rx-usecs = 1 rx-frames = 1 } }\n"
 	"queue 1 { coalesce { rx-usecs = 2 rx-frames = 2 tx-at-rx = no } } queue 2 { cpu = 0 }",
 	"port { type = null } queue-pairs = 16 queue 15 { coalesce { tx-usecs = 9 tx-frames = 1 } "
@@ -363,6 +366,7 @@ START_TEST(print_can_be_read_again)
 	free(text);
 	ck_assert_str_eq(first.port.ifname, second.port.ifname);
 	ck_assert_str_eq(first.socket_group, second.socket_group);
+	ck_assert_str_eq(first.state_path, second.state_path);
 	ck_assert_int_eq(first.port.fd, second.port.fd);
 	ck_assert_mem_eq(first.mac, second.mac, sizeof(first.mac));
 	for (unsigned i = 0; i < first.n_pairs; i++) {

@@ -231,8 +231,8 @@ START_TEST(rings_are_shown)
 	nic_ping(&nic, 0, 100, 1);
 	ASK("rings");
 	check_ok();
-	check_out("q0.rx   started yes        64     1");
-	check_out("q1.tx   started yes        64      0");
+	check_out("q0.rx   started yes     split     64       1");
+	check_out("q1.tx   started yes     split     64        0");
 	ck_assert_uint_eq(count_lines(tool.out), 1 + 2 * CTL_FIXTURE_PAIRS);
 }
 END_TEST

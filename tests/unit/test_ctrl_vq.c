@@ -282,14 +282,14 @@ END_TEST
 START_TEST(a_broken_ring_is_logged_and_works_again_after_a_start)
 {
 	start(_i);
-	ring_ruin(&ring);
+	driver_ruin(&ring.drv);
 	driver_kick_always(&ring.drv);
 	run_loop();
 	driver_kick_always(&ring.drv);
 	run_loop();
 	expect_eq(log_capture_count(&lines, "ctrl: ring broken"), 1);
 	ctrl_vq_stop(ctrl);
-	ring_mend(&ring);
+	driver_mend(&ring.drv);
 	start_queue();
 	offer(commands[0].cmd, 2, 8, true);
 	serve();

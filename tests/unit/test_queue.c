@@ -562,7 +562,7 @@ END_TEST
 
 static void break_ring(void)
 {
-	ring_ruin(&ring);
+	driver_ruin(&ring.drv);
 	expect_eq(virtq_pop(&q.vq, 1), 0);
 }
 
@@ -582,7 +582,7 @@ START_TEST(a_broken_ring_is_reported_once)
 		expect_eq(log_capture_count(&lines, q.vq.broken_why), i);
 		/* Set up again, it works, and may break again. */
 		queue_stop(&q);
-		ring_mend(&ring);
+		driver_mend(&ring.drv);
 		start_queue();
 		pass(1);
 	}

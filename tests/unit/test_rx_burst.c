@@ -479,13 +479,13 @@ START_TEST(a_head_that_ruins_the_ring_is_reported_and_the_frames_stay_in_the_por
 	push(61, 2);
 	expect_eq(rx_burst(bx.pair), 1);
 	bursts_receive(60, 1);
-	ring_ruin(&bx.rx);
+	driver_ruin(&bx.rx.drv);
 	expect_eq(rx_burst(bx.pair), 0);
 	expect_reported();
 	expect_eq(fake_port_n_waiting(&bx.fake), 1);
 	/* Set up again, it works. */
 	bursts_stop_rx();
-	ring_mend(&bx.rx);
+	driver_mend(&bx.rx.drv);
 	bursts_restart_rx();
 	bursts_offer(100, 1);
 	expect_eq(rx_burst(bx.pair), 1);

@@ -214,7 +214,7 @@ START_TEST(a_head_that_ruins_the_ring_is_reported_and_the_frames_before_it_leave
 {
 	bursts_start(_i, V1);
 	send_frame(60, 1);
-	ring_ruin(&bx.tx);
+	driver_ruin(&bx.tx.drv);
 	expect_gt(tx_burst(bx.pair), 0);
 	sent(0, 60, 1);
 	bursts_take_sent_n(1);
@@ -224,7 +224,7 @@ START_TEST(a_head_that_ruins_the_ring_is_reported_and_the_frames_before_it_leave
 	expect_eq(driver_take_errs(&bx.tx.drv), 0);
 	/* Set up again, it works. */
 	bursts_stop_tx();
-	ring_mend(&bx.tx);
+	driver_mend(&bx.tx.drv);
 	bursts_restart_tx();
 	send_frame(61, 2);
 	expect_gt(tx_burst(bx.pair), 0);

@@ -235,7 +235,7 @@ START_TEST(wrong_head_breaks_the_ring_behind_the_good_ones)
 	start(_i, 0);
 	for (unsigned i = 0; i < 5; i++) {
 		offer(1);
-		ring_ruin(&ring);
+		driver_ruin(&ring.drv);
 		expect_ge(virtq_n_avail(&vq), 1);
 		expect_eq(virtq_pop(&vq, 64), 1);
 		expect(vq.is_broken);
@@ -243,7 +243,7 @@ START_TEST(wrong_head_breaks_the_ring_behind_the_good_ones)
 		virtq_publish(&vq);
 		take(1);
 		expect_broken();
-		ring_mend(&ring);
+		driver_mend(&ring.drv);
 		restart();
 	}
 }
@@ -277,11 +277,11 @@ START_TEST(a_new_start_repairs_a_broken_queue)
 {
 	start(_i, 0);
 	pass(1);
-	ring_ruin(&ring);
+	driver_ruin(&ring.drv);
 	expect_eq(virtq_pop(&vq, 1), 0);
 	expect_broken();
 	expect_eq(virtq_stop(&vq), driver_base(&ring.drv));
-	ring_mend(&ring);
+	driver_mend(&ring.drv);
 	restart();
 	expect(virtq_is_live(&vq));
 	pass(2);
