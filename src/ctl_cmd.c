@@ -254,13 +254,14 @@ static json_t *ring_json(struct netdev *n, unsigned ring)
 	json_t *json;
 
 	netdev_ring_info(n, ring, &info);
-	json = json_pack("{si si ss sb sb sb ss si si si si si si si sb}", "ring", (int)ring, "queue",
-			 (int)(ring / 2), "direction", ring % 2 ? "tx" : "rx", "started",
+	json = json_pack("{si si ss sb sb sb ss si si si si si si si sb}", "ring", (int)ring,
+			 "queue", (int)(ring / 2), "direction", ring % 2 ? "tx" : "rx", "started",
 			 info.is_started, "enabled", info.is_enabled, "broken", info.is_broken,
 			 "layout", info.is_packed ? "packed" : "split", "size", (int)info.size,
 			 "avail_idx", info.avail.idx, "next_avail", info.next.idx, "used_idx",
 			 info.used.idx, "in_flight", info.n_in_flight, "uncalled",
-			 (int)info.n_uncalled, "call_usecs", (int)info.call_usecs, "kicks_on", info.kicks_on);
+			 (int)info.n_uncalled, "call_usecs", (int)info.call_usecs, "kicks_on",
+			 info.kicks_on);
 	if (info.is_packed) {
 		json_object_set_new(json, "avail_wrap", json_integer(info.avail.wrap));
 		json_object_set_new(json, "next_wrap", json_integer(info.next.wrap));

@@ -232,7 +232,8 @@ static bool show_ring_line(json_t *r)
 	if (json_unpack(r, "{si ss sb sb sb ss si si si si sb}", "queue", &queue, "direction",
 			&direction, "started", &is_started, "enabled", &is_enabled, "broken",
 			&is_broken, "layout", &layout, "size", &size, "in_flight", &in_flight,
-			"uncalled", &uncalled, "call_usecs", &usecs, "kicks_on", &is_kicks_on) < 0 ||
+			"uncalled", &uncalled, "call_usecs", &usecs, "kicks_on",
+			&is_kicks_on) < 0 ||
 	    !format_index(r, "avail_idx", "avail_wrap", avail, sizeof(avail)) ||
 	    !format_index(r, "next_avail", "next_wrap", next, sizeof(next)) ||
 	    !format_index(r, "used_idx", "used_wrap", used, sizeof(used)))
@@ -240,7 +241,8 @@ static bool show_ring_line(json_t *r)
 	snprintf(name, sizeof(name), "q%d.%.8s", queue, direction);
 	printf("%-7s %-7s %-7s %-6.8s %5d  %7s  %7s  %7s  %9d  %8d  %5d  %s\n", name,
 	       is_broken ? "broken" : (is_started ? "started" : "stopped"), yes_no(is_enabled),
-	       layout, size, avail, next, used, in_flight, uncalled, usecs, is_kicks_on ? "on" : "off");
+	       layout, size, avail, next, used, in_flight, uncalled, usecs,
+	       is_kicks_on ? "on" : "off");
 	return true;
 }
 
@@ -279,8 +281,9 @@ bool ctl_show_rings(json_t *data)
 	json_t *rings = json_object_get(data, "rings"), *ring;
 	size_t i;
 
-	printf("%-7s %-7s %-7s %-6s %5s  %7s  %7s  %7s  %9s  %8s  %5s  %s\n", "ring", "state", "enabled",
-	       "layout", "size", "avail", "next", "used", "in flight", "uncalled", "usecs", "kicks");
+	printf("%-7s %-7s %-7s %-6s %5s  %7s  %7s  %7s  %9s  %8s  %5s  %s\n", "ring", "state",
+	       "enabled", "layout", "size", "avail", "next", "used", "in flight", "uncalled",
+	       "usecs", "kicks");
 	json_array_foreach(rings, i, ring)
 		if (!show_ring_line(ring))
 			return false;

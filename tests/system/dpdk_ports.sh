@@ -16,12 +16,12 @@ FLOW_SECONDS=$(repeats "seconds of traffic" 0.5 5)
 
 # --- a frontend and its counters ---
 
-# $1: properties of virtio-user; $2: forwarding mode; $3: further devices.
+# $1: properties of virtio-user; $2: forwarding mode; $3: further devices. PACKED: 1 for packed rings.
 frontend_start()
 {
 	local queues=1
 	[[ $1 != *queues=2* ]] || queues=2
-	testpmd_start fe 1 "--vdev virtio_user0,path=$SOCK,packed_vq=0,$1 ${3:-}" \
+	testpmd_start fe 1 "--vdev virtio_user0,path=$SOCK,packed_vq=${PACKED:-0},$1 ${3:-}" \
 		"--forward-mode=$2 --rxq=$queues --txq=$queues"
 }
 
@@ -180,9 +180,17 @@ check_ports "vectors" queue_size=256,in_order=0,mrg_rxbuf=0,vectorized=1 256
 check_tap "256 entries" queue_size=256 256 1
 check_tap "no mergeable buffers, not in order" queue_size=256,mrg_rxbuf=0,in_order=0 256 1
 check_xdp "256 entries" queue_size=256 256 1
+PACKED=1
+check_ports "packed" queue_size=256 256
+check_ports "packed, 1024 entries, not in order" queue_size=1024,in_order=0 1024
+check_ports "packed, vectors" queue_size=256,mrg_rxbuf=0,vectorized=1 256
+check_tap "packed" queue_size=256 256 1
+check_xdp "packed" queue_size=256 256 1
 if has_thread_sanitizer; then
 	skip "two queue pairs" "$TSAN_IS_BLIND"
 else
+	check_ports "packed, two queue pairs" queue_size=256,queues=2,cq=1 512
+	PACKED=0
 	check_ports "two queue pairs" queue_size=256,queues=2,cq=1 512
 	check_tap "two queue pairs" queue_size=256,queues=2,cq=1 512 2 multi_queue
 	check_xdp "two queue pairs" queue_size=256,queues=2,cq=1 512 2

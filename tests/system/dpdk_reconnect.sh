@@ -11,10 +11,10 @@ SUPPORT=$(dirname "$0")/../support
 
 REPEATS=$(repeats "frontends that come and go" 5 20)
 
-# $1: further properties of virtio-user.
+# $1: further properties of virtio-user. PACKED: 1 for packed rings.
 frontend_start()
 {
-	testpmd_start fe 1 "--vdev virtio_user0,path=$SOCK,queue_size=256,packed_vq=0$1" \
+	testpmd_start fe 1 "--vdev virtio_user0,path=$SOCK,queue_size=256,packed_vq=${PACKED:-0}$1" \
 		--forward-mode=txonly && testpmd_run fe start >/dev/null
 }
 
@@ -94,8 +94,13 @@ check "the frontend is killed and comes back" frontend_is_killed
 check "frontends come and go, $REPEATS times" many_frontends
 testpmd_stop fe
 check "the daemon ends in good order" daemon_stop
-check "the daemon connects to a frontend" daemon_connects
-check "the daemon is killed and connects again" daemon_is_killed
-check "the daemon is restarted and connects again" daemon_is_stopped
-check "the daemon finds the next frontend" next_frontend_is_found
+for PACKED in 0 1; do
+	layout=$( ((PACKED)) && echo packed || echo split)
+	check "$layout: the daemon connects to a frontend" daemon_connects
+	check "$layout: the daemon is killed and connects again" daemon_is_killed
+	check "$layout: the daemon is restarted and connects again" daemon_is_stopped
+	check "$layout: the daemon finds the next frontend" next_frontend_is_found
+	testpmd_stop fe
+	check "$layout: the daemon ends in good order" daemon_stop
+done
 finish

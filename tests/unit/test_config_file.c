@@ -25,7 +25,7 @@
 	"offer-config = true\n"                                                                    \
 	"port { type = \"tap\" ifname = \"vm0\" bridge = \"br0\" sndbuf = 4096 create = false }\n" \
 	"coalesce { rx-usecs = 20 rx-frames = 32 tx-usecs = 50 tx-frames = 64 tx-at-rx = false "   \
-	"adaptive-rx = true adaptive-tx = false }\n"                                                                                      \
+	"adaptive-rx = true adaptive-tx = false }\n"                                               \
 	"poll { usecs = 70 }\n"                                                                    \
 	"queue 1 { cpu = 3 coalesce { rx-usecs = 5 } }\n"
 
