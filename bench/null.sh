@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Port null against DPDK's net_vhost: 64-byte frames over a split ring of 256, one core each for
-# the frontend (testpmd, virtio-user) and the backend.
+# Port null against DPDK's net_vhost: 64-byte frames over a ring of 256, split or packed, one core
+# each for the frontend (testpmd, virtio-user) and the backend.
+# usage: null.sh [--packed] [options of bench/lib.sh]
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -8,7 +9,7 @@ set -euo pipefail
 # $1: the frontend's mode; $2: what to read there. The backend runs already.
 measure_frontend()
 {
-	start_frontend "--vdev virtio_user0,path=$SOCK,queue_size=256,packed_vq=0" "$1"
+	start_frontend "--vdev virtio_user0,path=$SOCK,queue_size=256,packed_vq=$PACKED" "$1"
 	testpmd_run fe start >/dev/null
 	measure_rates "$2"
 	testpmd_stop fe
@@ -35,7 +36,14 @@ measure_rx()
 	measure_frontend rxonly Rx-pps
 }
 
+PACKED=0
+LAYOUT=split
+if [[ ${1:-} == --packed ]]; then
+	PACKED=1
+	LAYOUT=packed
+	shift
+fi
 bench_parse_options "$@"
 bench_prepare
-compare "port null" measure_tx from-guest
-compare "port null with a source" measure_rx towards-guest
+compare "port null, $LAYOUT" measure_tx from-guest
+compare "port null with a source, $LAYOUT" measure_rx towards-guest

@@ -10,11 +10,13 @@
 
 #include "net/pair.h"
 #include "net/turn.h"
+#include "virtq/journal.h"
 #include "vring.h"
 
 struct device {
 	struct port port;
 	struct pair *pair;
+	struct journal *journal;
 	bool is_rx;
 };
 
@@ -22,6 +24,8 @@ static uint64_t features_of(const struct setting *s)
 {
 	uint64_t features = BIT_ULL(VIRTIO_F_VERSION_1);
 
+	if (s->is_packed)
+		features |= BIT_ULL(VIRTIO_F_RING_PACKED);
 	if (s->has_event_idx)
 		features |= BIT_ULL(VIRTIO_RING_F_EVENT_IDX);
 	if (s->is_indirect)
@@ -47,10 +51,18 @@ static int start(struct device *d, const struct setting *s, struct memory *m,
 {
 	struct queue *q = s->is_rx ? &d->pair->rx : &d->pair->tx;
 	struct virtq_setup setup;
+	int err;
 
 	driver_describe(driver, &setup);
+	err = journal_open(&d->journal, NULL, 1);
+	if (err == 0)
+		err = journal_get(d->journal, 0, s->size, &setup.journal);
+	if (err)
+		return err;
 	setup.mem = m->gmem;
 	setup.features = features_of(s);
+	/* Both halves: slot 0, wrap bit 1. */
+	setup.base = s->is_packed ? 0x80008000 : 0;
 	q->is_enabled = true;
 	return queue_start(q, &setup);
 }
@@ -102,6 +114,7 @@ void device_free(struct device *d)
 	}
 	if (d->port.priv)
 		null_port.close(&d->port);
+	journal_close(d->journal);
 	free(d->pair);
 	free(d);
 }

@@ -126,8 +126,10 @@ static bool take_setting(struct setting *s, const char *name, const char *text)
 
 static void check(const struct setting *s)
 {
-	if (s->is_packed)
-		refuse("--ring=packed does not exist yet");
+	if (s->is_packed && s->is_shuffled)
+		refuse("--shuffled is for split rings: a packed one has no avail slots");
+	if (s->is_packed && s->is_floor)
+		refuse("--floor is the traffic of a split ring");
 	if (s->chain > s->size)
 		refuse("--chain=%u does not fit into a ring of %u", s->chain, s->size);
 	if (s->is_floor && s->chain > 1)

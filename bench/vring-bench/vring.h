@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the parts of vring-bench share: the settings of one measurement, the guest's side of a ring
- * (driver_split.c), the device (device.c: the product's own bursts on port null), and the floor
+ * (driver.c, and a file for each layout), the device (device.c: the product's own bursts on port null), and the floor
  * (floor.c: the same memory traffic without a protocol). A setting is measured by lanes: a driver and a
  * device for each queue pair, in two threads, or in turn in one (--single).
  */
