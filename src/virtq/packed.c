@@ -2,10 +2,12 @@
 #include "virtq/packed.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "virtq/chain.h"
 #include "virtq/journal.h"
 #include "virtq/shared.h"
+#include "virtq/simple.h"
 
 /* Descriptors are fetched this many slots ahead of the walk: four to a cache line. */
 #define PREFETCH_SLOTS 16
@@ -125,36 +127,80 @@ static void note_seen(struct virtq *vq, unsigned n_popped)
 	vq->packed.seen_at = vq->packed.avail_at;
 }
 
+/* Take simple chains from position `pos` on, a batch at most. Return: how many, 0..n. */
+static unsigned pop_simple(struct virtq *vq, uint16_t pos, unsigned n)
+{
+	struct packed_ring *r = &vq->packed;
+	const uint16_t kind = VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT | VRING_DESC_F_WRITE;
+	const uint16_t owner = packed_avail_flags(packed_wrap(r, r->avail_at));
+	/* Whose they are is judged with the rest. */
+	const struct simple_rules rules = {
+		.mask = (uint64_t)(PACKED_OWNER | kind) << 48,
+		.want = (uint64_t)(owner | vq->write_flag) << 48,
+	};
+	const struct vring_packed_desc *at = &r->desc[packed_slot(r, r->avail_at)];
+	struct simple_descs descs;
+	uint16_t ids[SIMPLE_BATCH];
+
+	n = min_of(n, SIMPLE_BATCH + 0u);
+	n = min_of(n, r->size - packed_slot(r, r->avail_at));
+	if (n < SIMPLE_BATCH)
+		memset(&descs, 0, sizeof(descs));
+	for (unsigned i = 0; i < n; i++)
+		ids[i] = shared_copy_packed(&descs.word[2 * i], &at[i]);
+	n = simple_take(vq, pos, &descs, ids, n, &rules);
+	r->avail_at = packed_after(r, r->avail_at, n);
+	return n;
+}
+
+/* Take any chain. Return: whether there was one, room for it, and the ring is sound. */
+static bool pop_one(struct virtq *vq, uint16_t pos, struct chain_table *table)
+{
+	struct packed_ring *r = &vq->packed;
+	struct virtq_chain *c = virtq_chain_at(vq, pos);
+	struct vring_desc d;
+	int err;
+
+	if (!poll_at(r, r->avail_at, &d)) {
+		/* What was seen has been there. */
+		if (unlikely((int16_t)(vq->avail_idx - pos) > 0))
+			virtq_break(vq, taken_back);
+		return false;
+	}
+	table->first = packed_slot(r, r->avail_at);
+	c->head = d.next;
+	err = chain_take(vq, table, CHAIN_PACKED_RING, c, &d);
+	if (unlikely(err)) {
+		if (err == -ELOOP)
+			virtq_break(vq, no_end);
+		return false;
+	}
+	r->avail_at = packed_after(r, r->avail_at, c->n_descs);
+	return true;
+}
+
 unsigned packed_pop(struct virtq *vq, unsigned max)
 {
 	struct packed_ring *r = &vq->packed;
 	struct chain_table table = {.mem = vq->mem, .host = (const char *)r->desc, .n = r->size};
-	unsigned i;
+	bool has_others = vq->does_both;
+	unsigned i = 0;
 
-	table.limit = room_at(r, r->avail_at);
-	for (i = 0; i < max && table.limit > 0; i++) {
-		struct virtq_chain *c = virtq_chain_at(vq, (uint16_t)(vq->last_avail + i));
-		struct vring_desc d;
-		int err;
+	while (i < max && (table.limit = room_at(r, r->avail_at)) > 0) {
+		unsigned end = min_of(i + SIMPLE_BATCH, max);
 
-		if (!poll_at(r, r->avail_at, &d)) {
-			if (unlikely(i < (uint16_t)(vq->avail_idx - vq->last_avail)))
-				virtq_break(vq, taken_back);
-			break;
-		}
-		table.first = packed_slot(r, r->avail_at);
 		/* Only a hint: it may be behind the ring. */
-		__builtin_prefetch(&r->desc[table.first + PREFETCH_SLOTS]);
-		c->head = d.next;
-		err = chain_take(vq, &table, CHAIN_PACKED_RING, c, &d);
-		if (unlikely(err)) {
-			if (err == -ELOOP)
-				virtq_break(vq, no_end);
-			break;
-		}
-		r->avail_at = packed_after(r, r->avail_at, c->n_descs);
-		table.limit -= c->n_descs;
+		__builtin_prefetch(&r->desc[packed_slot(r, r->avail_at) + PREFETCH_SLOTS]);
+		if (!has_others)
+			i += pop_simple(vq, (uint16_t)(vq->last_avail + i),
+					min_of(end - i, table.limit));
+		/* A ring with other chains than simple ones has some more of them. */
+		has_others = i < end;
+		for (; i < end && (table.limit = room_at(r, r->avail_at)) > 0; i++)
+			if (!pop_one(vq, (uint16_t)(vq->last_avail + i), &table))
+				goto out;
 	}
+out:
 	note_seen(vq, i);
 	return i;
 }

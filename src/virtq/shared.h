@@ -97,6 +97,18 @@ static inline bool shared_poll_packed(struct vring_desc *dst, const struct vring
 }
 
 /*
+ * Copy a descriptor of a packed ring as it is, whosever it is: the address, and the word of length, id
+ * and flags, which is read first. Partner: as above.
+ * Return: the id.
+ */
+static inline uint16_t shared_copy_packed(uint64_t dst[2], const struct vring_packed_desc *src)
+{
+	dst[1] = __atomic_load_n((const shared_tail *)&src->len, __ATOMIC_ACQUIRE);
+	dst[0] = __atomic_load_n(&src->addr, __ATOMIC_RELAXED);
+	return (uint16_t)(le64toh(dst[1]) >> 32);
+}
+
+/*
  * Give a descriptor of a packed ring back. With `is_release` all that was written before is seen by
  * who sees it; partner: the driver's read barrier behind its look at the flags.
  */

@@ -28,10 +28,11 @@ VECTOR_CLONES static void judge(const uint64_t *restrict word, const struct simp
 		uint64_t offset = le64toh(word[2 * i]) - gpa;
 		uint64_t info = le64toh(word[2 * i + 1]);
 		uint64_t len = info & UINT32_MAX;
+		uint64_t others = (info ^ want) & mask;
 
 		offsets[i] = offset;
-		faults[i] = offset | (size - offset) | (size - offset - len) | (len - 1) |
-			    -((info ^ want) & mask);
+		faults[i] = offset | (size - offset) | (size - offset - len) | (len - 1) | others |
+			    -others;
 	}
 }
 
