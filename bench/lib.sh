@@ -135,23 +135,28 @@ compare_once()
 	done
 }
 
+# The median of values[key, 1..n], for awk; LOW and HIGH are their extremes then.
+MEDIAN_AWK='
+function median(values, key, n,    sorted, i, j, t) {
+	for (i = 1; i <= n; i++) {
+		t = values[key, i] + 0
+		for (j = i; j > 1 && sorted[j - 1] > t; j--) sorted[j] = sorted[j - 1]
+		sorted[j] = t
+	}
+	LOW = sorted[1]
+	HIGH = sorted[n]
+	return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+}'
+
 # Print the medians of a way, and the ratio with its spread.
 summarise()
 {
-	awk -v way="$1" '
-	function median(values, n,    sorted, i, j, t) {
-		for (i = 1; i <= n; i++) sorted[i] = values[i]
-		for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++)
-			if (sorted[j] < sorted[i]) { t = sorted[i]; sorted[i] = sorted[j]; sorted[j] = t }
-		return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
-	}
-	$2 == way {
-		ours[++n] = $3; peer[n] = $4; ratio[n] = $3 / $4
-		if (n == 1 || ratio[n] < low) low = ratio[n]
-		if (n == 1 || ratio[n] > high) high = ratio[n]
-	}
+	awk -v way="$1" "$MEDIAN_AWK"'
+	$2 == way { value["ours", ++n] = $3; value["peer", n] = $4; value["ratio", n] = $3 / $4 }
 	END {
-		printf "%8s  %-16s %8.3f %8.3f %7.2f  (%.2f..%.2f)\n", "median", way, median(ours, n) / 1e6,
-			median(peer, n) / 1e6, median(ratio, n), low, high
+		ratio = median(value, "ratio", n)
+		spread = sprintf("(%.2f..%.2f)", LOW, HIGH)
+		printf "%8s  %-16s %8.3f %8.3f %7.2f  %s\n", "median", way,
+			median(value, "ours", n) / 1e6, median(value, "peer", n) / 1e6, ratio, spread
 	}' "$RESULTS"
 }
