@@ -51,6 +51,8 @@ static void on_timer(struct ev_loop *loop, ev_io *watch, int events)
 	(void)loop;
 	(void)events;
 	(void)ignored;
+	if (w->timer_ns != 0)
+		lead_note(&w->lead, clock_now_ns() - w->timer_ns);
 	w->timer_ns = 0;
 }
 
@@ -85,12 +87,30 @@ static void arm_port(struct worker *w)
 	ev_io_start(w->loop, &w->port_watch);
 }
 
+/* Return: when to be awake for the call that is put off, if one is; else UINT64_MAX. */
+static uint64_t call_wake_ns(const struct worker *w, const struct moder *m)
+{
+	if (m->n_pending == 0)
+		return UINT64_MAX;
+	return lead_wake_ns(&w->lead, m->deadline_ns, m->params.usecs * NS_PER_US);
+}
+
+static uint64_t next_wake_ns(const struct worker *w)
+{
+	return min_of(call_wake_ns(w, &w->pair.rx.moder), call_wake_ns(w, &w->pair.tx.moder));
+}
+
+/* Whether a call is so near that it is not worth to sleep, or too late for that. */
+static bool is_call_near(const struct worker *w)
+{
+	uint64_t ns = next_wake_ns(w);
+
+	return ns != UINT64_MAX && clock_now_ns() >= ns;
+}
+
 static uint64_t next_deadline(const struct worker *w)
 {
-	const struct moder *rx = &w->pair.rx.moder, *tx = &w->pair.tx.moder;
-	uint64_t rx_ns = rx->n_pending > 0 ? rx->deadline_ns : UINT64_MAX;
-	uint64_t tx_ns = tx->n_pending > 0 ? tx->deadline_ns : UINT64_MAX;
-	uint64_t ns = min_of(rx_ns, tx_ns);
+	uint64_t ns = next_wake_ns(w);
 
 	if (w->pair.port->retry_us > 0)
 		ns = min_of(ns, clock_now_ns() + w->pair.port->retry_us * NS_PER_US);
@@ -182,7 +202,7 @@ static void *worker_main(void *arg)
 			look_at_full_port(w);
 		if (turn(&w->pair))
 			window_note_work(&w->window);
-		else if (!is_window_open(w))
+		else if (!is_call_near(w) && !is_window_open(w))
 			rest(w);
 	}
 }

@@ -6,7 +6,8 @@
  *
  * Before it sleeps it arms only what can end the wait: kicks of a queue that has been worked off,
  * readability of the port while the guest has buffers, writability after the port was full, the
- * timer while a call is put off (invariant 7).
+ * timer while a call is put off (invariant 7). The timer wakes it a little early (lead.h), and it
+ * looks on until the call is due.
  *
  * The control thread parks a worker to change anything of it: the worker ends its turn, says that
  * it rests, and touches nothing until it is unparked. Parks nest.
@@ -18,12 +19,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "net/lead.h"
 #include "net/pair.h"
 #include "net/window.h"
 
 struct worker {
 	struct pair pair;
 	struct window window;
+	struct lead lead;
 
 	/* the thread and its loop */
 	unsigned index;
