@@ -10,6 +10,9 @@
 #include "support/wait.h"
 
 #define PATTERN_AT 18u
+#define DRIVER_IS_OK                                                                               \
+	(VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER | VIRTIO_CONFIG_S_FEATURES_OK |      \
+	 VIRTIO_CONFIG_S_DRIVER_OK)
 
 struct driver_ring *nic_rx(struct nic *n, unsigned pair)
 {
@@ -63,6 +66,13 @@ void nic_init(struct nic *n, const struct nic_options *options)
 		make_tx_bufs(n, i);
 }
 
+/* Some backends wait for the driver's word, where there is one. */
+static void set_driver_ok(struct nic *n)
+{
+	if (n->fe.protocol_features & NIC_BIT(VHOST_USER_PROTOCOL_F_STATUS))
+		frontend_do_u64(&n->fe, VHOST_USER_SET_STATUS, DRIVER_IS_OK);
+}
+
 void nic_start(struct nic *n)
 {
 	n->fe.wants_acks = n->options.wants_acks;
@@ -87,6 +97,8 @@ void nic_start(struct nic *n)
 			frontend_set_vring_enable(&n->fe, i, true);
 		driver_send_kick(r, &n->fe);
 	}
+	if (!n->options.is_left_stopped)
+		set_driver_ok(n);
 	frontend_sync(&n->fe);
 }
 
