@@ -387,6 +387,17 @@ static void keep_vlan_tags(struct xdp *xdp)
 			 xdp->cfg.ifname, xdp->cfg.ifname);
 }
 
+/* In generic mode a veth's peer goes on handing over what it would cut in native mode. It reaches the
+ * guest as it is, whole: a guest that only ends connections does not mind. */
+static void check_superframes(const struct xdp *xdp)
+{
+	if (!xdp->prog.is_native && strcmp(xdp->dev.driver, "veth") == 0)
+		log_warnx(
+			"xdp %s: in generic mode frames that the veth peer has not segmented reach "
+			"the guest larger than the MTU: ethtool -K PEER tso off gso off",
+			xdp->cfg.ifname);
+}
+
 /* The interface takes frames that the sockets cannot; said once for each MTU. */
 static void check_mtu(const struct xdp *xdp)
 {
@@ -599,6 +610,8 @@ static int xdp_open(struct port *p, const struct port_config *cfg, const struct 
 		err = watch_link(xdp);
 	if (err)
 		xdp_close(p);
+	else
+		check_superframes(xdp);
 	return err;
 }
 

@@ -304,7 +304,7 @@ START_TEST(tags_that_generic_mode_loses_are_warned_of)
 	wire_send_offloaded(&(struct virtio_net_hdr_v1){0}, data, 500);
 	nic_recv(&nic, 0, frame, WAIT_LONG_MS);
 	if (frame->len == 500)
-		expect_eq(daemon_log_count(dut, "ethtool -K"), 1);
+		expect_eq(daemon_log_count(dut, "txvlan off"), 1);
 	else
 		take_tag(500);
 }

@@ -2,6 +2,7 @@
 /*
  * Port xdp: frames of every size arrive whole or are dropped under a counter; none is cut.
  */
+#include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -210,6 +211,92 @@ START_TEST(frames_beyond_the_mtu_leave_whole_or_are_counted)
 }
 END_TEST
 
+#define SUPER_LEN    30000u
+#define SEGMENT_LEN  1448u
+#define TCP4_PAYLOAD 54u
+
+/* The sequence number of a frame made by segment_make(), or cut from it, counted from the first. */
+static uint32_t offset_of(const struct nic_frame *f)
+{
+	uint32_t seq;
+
+	memcpy(&seq, f->data + 38, sizeof(seq));
+	return ntohl(seq) - 1;
+}
+
+/* Receive all of a stream's bytes. Return: in how many frames. */
+static unsigned expect_stream(unsigned seed, uint32_t max_len)
+{
+	const uint32_t n_bytes = SUPER_LEN - TCP4_PAYLOAD;
+	unsigned n = 0;
+
+	for (uint32_t at = 0; at < n_bytes; n++) {
+		nic_recv(&nic, 0, frame, WAIT_LONG_MS);
+		expect_ge(max_len, frame->len);
+		expect_ge(frame->len, TCP4_PAYLOAD + 1);
+		expect_eq(offset_of(frame), at);
+		for (uint32_t i = TCP4_PAYLOAD; i < frame->len; i++, at++)
+			expect_eq(frame->data[i], (char)((at + TCP4_PAYLOAD) * 7 + seed));
+	}
+	return n;
+}
+
+/* What a veth's peer has not segmented: in native mode the kernel does, in generic mode nobody. */
+START_TEST(unsegmented_frames_of_a_peer_arrive_whole)
+{
+	const struct segment_kind *k = &segment_kinds[SEGMENT_TCP4];
+	struct virtio_net_hdr_v1 h = segment_hdr(k);
+	const bool is_native = _i == 0;
+
+	if (!kernel_has_multi_buffer())
+		return;
+	h.gso_type = VIRTIO_NET_HDR_GSO_TCPV4;
+	h.gso_size = SEGMENT_LEN;
+	h.hdr_len = TCP4_PAYLOAD;
+	xdpnet_make_link(1);
+	xdpnet_start("--set", xdpnet_mode_set[_i]);
+	expect_eq(daemon_log_count(dut, "ethtool -K PEER tso off"), is_native ? 0 : 1);
+	xdpnet_listen(true);
+	system_connect(&jumbo_guest);
+	nic_post(&nic, 0, 128, 2048);
+	for (unsigned i = 0; i < 50; i++) {
+		segment_make(data, SUPER_LEN, k, i);
+		wire_send_offloaded(&h, data, SUPER_LEN);
+		expect_ge(expect_stream(i, is_native ? SEGMENT_LEN + TCP4_PAYLOAD : SUPER_LEN), 1);
+	}
+	expect_eq(daemon_counter(dut, 0, "rx_dropped"), 0);
+}
+END_TEST
+
+START_TEST(unsegmented_frames_beyond_the_guests_buffers_are_counted)
+{
+	const struct segment_kind *k = &segment_kinds[SEGMENT_TCP4];
+	struct virtio_net_hdr_v1 h = segment_hdr(k);
+
+	h.gso_type = VIRTIO_NET_HDR_GSO_TCPV4;
+	h.gso_size = SEGMENT_LEN;
+	h.hdr_len = TCP4_PAYLOAD;
+	xdpnet_make_link(1);
+	xdpnet_start("--set", xdpnet_mode_set[1]);
+	xdpnet_listen(true);
+	system_connect(&(struct nic_options){.features = NIC_BIT(VIRTIO_F_VERSION_1)});
+	nic_post(&nic, 0, 16, 1600);
+	for (unsigned i = 0; i < 20; i++) {
+		segment_make(data, SUPER_LEN, k, i);
+		wire_send_offloaded(&h, data, SUPER_LEN);
+		segment_make(data, FRAME_LEN, k, i);
+		segment_finish(data, FRAME_LEN, k);
+		wire_send_offloaded(&(struct virtio_net_hdr_v1){0}, data, FRAME_LEN);
+		nic_recv(&nic, 0, frame, WAIT_LONG_MS);
+		expect_eq(frame->len, FRAME_LEN);
+		expect(memcmp(frame->data, data, FRAME_LEN) == 0);
+	}
+	if (!kernel_has_multi_buffer())
+		return;
+	expect_eq(daemon_counter(dut, 0, "rx_oversize"), 20);
+}
+END_TEST
+
 START_TEST(largest_frames_arrive_whole_or_are_counted)
 {
 	uint64_t n_counted = 0, n_arrived = 0;
@@ -272,6 +359,8 @@ static void add_all(TCase *tc)
 	tcase_add_loop_test(tc, long_frames_reach_a_guest_without_merging_whole_or_not_at_all, 0,
 			    XDP_N_MODES);
 	tcase_add_loop_test(tc, frames_beyond_the_mtu_leave_whole_or_are_counted, 0, XDP_N_MODES);
+	tcase_add_loop_test(tc, unsegmented_frames_of_a_peer_arrive_whole, 0, XDP_N_MODES);
+	tcase_add_test(tc, unsegmented_frames_beyond_the_guests_buffers_are_counted);
 	tcase_add_loop_test(tc, largest_frames_arrive_whole_or_are_counted, 0, 2);
 	tcase_add_loop_test(tc, short_frames_leave_whole_or_are_counted, 0, XDP_N_MODES);
 }
