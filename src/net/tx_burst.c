@@ -56,11 +56,11 @@ static inline bool make_frame(const struct queue *q, struct virtq_chain *c, stru
 	vnet_hdr h = {0};
 	struct iovec *data;
 
-	if (unlikely(c->n_iov == 0 || c->len < q->hdr_len + ETH_HLEN ||
-		     c->len > q->hdr_len + FRAME_MAX_LEN))
+	f->len = c->len - q->hdr_len;
+	/* What is too short for the header wraps around. */
+	if (unlikely(c->n_iov == 0 || f->len < ETH_HLEN || f->len > FRAME_MAX_LEN))
 		return false;
 	data = take_header(c, &h, q->hdr_len);
-	f->len = c->len - q->hdr_len;
 	if (unlikely(!vnet_hdr_tx_check(&h, f->len, q->features)))
 		return false;
 	memcpy(c->scratch, &h, sizeof(h));
@@ -128,29 +128,49 @@ static unsigned send_frames(struct pair *p, unsigned n)
 	return n_taken;
 }
 
-unsigned tx_complete(struct pair *p)
+/*
+ * Look at the heads in line while they are done: those of the port, of which it has reported `n_done`,
+ * and those that it does not answer for.
+ * @n_of: gets how many of each mark there are
+ * @bytes: gets what the sent frames hold
+ * Return: how many they are.
+ */
+static unsigned count_done(const struct pair *p, unsigned n_done, unsigned *n_of, uint64_t *bytes)
 {
-	struct virtq *vq = &p->tx.vq;
-	unsigned n_done = p->ops->tx_reap(p->port);
-	unsigned n_of[MARK_FAILED + 1] = {0};
-	uint64_t bytes = 0;
-	unsigned n;
+	const struct virtq *vq = &p->tx.vq;
+	unsigned n_sent = 0;
+	uint64_t sum = 0;
+	uint16_t pos;
 
-	for (n = 0; vq->used_idx != vq->last_avail; n++) {
-		const struct virtq_chain *c = virtq_chain_at(vq, vq->used_idx);
+	for (pos = vq->used_idx; pos != vq->last_avail; pos++) {
+		const struct virtq_chain *c = virtq_chain_at(vq, pos);
 
 		if (c->mark == MARK_PORT || c->mark == MARK_FAILED) {
 			if (n_done == 0)
 				break;
 			n_done--;
 		}
-		n_of[c->mark]++;
-		if (likely(c->mark == MARK_PORT))
-			bytes += c->len - p->tx.hdr_len;
-		virtq_complete(vq, 0);
+		if (likely(c->mark == MARK_PORT)) {
+			n_sent++;
+			sum += c->len;
+		} else {
+			n_of[c->mark]++;
+		}
 	}
+	n_of[MARK_PORT] = n_sent;
+	*bytes = sum - (uint64_t)n_sent * p->tx.hdr_len;
+	return (uint16_t)(pos - vq->used_idx);
+}
+
+unsigned tx_complete(struct pair *p)
+{
+	unsigned n_of[MARK_FAILED + 1] = {0};
+	uint64_t bytes = 0;
+	unsigned n = count_done(p, p->ops->tx_reap(p->port), n_of, &bytes);
+
 	if (n == 0)
 		return 0;
+	virtq_complete_unwritten(&p->tx.vq, n);
 	/* Which of them is not known: the bytes count them all. */
 	n_of[MARK_PORT] -= min_of(p->port->n_tx_lost, n_of[MARK_PORT]);
 	stat_add(&p->stats, STAT_tx_packets, n_of[MARK_PORT]);

@@ -141,8 +141,10 @@ static inline void shared_write_event(struct vring_packed_desc_event *dst, uint1
 
 static inline void shared_write_used(struct vring_used_elem *dst, uint32_t id, uint32_t len)
 {
-	__atomic_store_n(&dst->id, htole32(id), __ATOMIC_RELAXED);
-	__atomic_store_n(&dst->len, htole32(len), __ATOMIC_RELAXED);
+	const uint64_t both = htole64(id | (uint64_t)len << 32);
+
+	/* One store; nobody looks before the index is moved. */
+	memcpy(dst, &both, sizeof(both));
 }
 
 #endif

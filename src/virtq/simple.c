@@ -17,12 +17,14 @@
  * beyond 2^63, or beyond the region; an end beyond it; no length; wrong flags.
  * @offsets: of their buffers in the region
  * @faults: the sign bit says that this is no simple one
+ * Return: all faults together.
  */
-VECTOR_CLONES static void judge(const uint64_t *restrict word, const struct simple_rules *rules,
-				const struct gmem_region *r, uint64_t *restrict offsets,
-				uint64_t *restrict faults)
+VECTOR_CLONES static uint64_t judge(const uint64_t *restrict word, const struct simple_rules *rules,
+				    const struct gmem_region *r, uint64_t *restrict offsets,
+				    uint64_t *restrict faults)
 {
 	const uint64_t mask = rules->mask, want = rules->want, gpa = r->gpa, size = r->size;
+	uint64_t all = 0;
 
 	for (unsigned i = 0; i < SIMPLE_BATCH; i++) {
 		uint64_t offset = le64toh(word[2 * i]) - gpa;
@@ -33,7 +35,9 @@ VECTOR_CLONES static void judge(const uint64_t *restrict word, const struct simp
 		offsets[i] = offset;
 		faults[i] = offset | (size - offset) | (size - offset - len) | (len - 1) | others |
 			    -others;
+		all |= faults[i];
 	}
+	return all;
 }
 
 static const struct gmem_region *region_of(const struct gmem *mem, uint64_t gpa)
@@ -62,8 +66,9 @@ unsigned simple_take(struct virtq *vq, uint16_t pos, const struct simple_descs *
 
 	if (unlikely(!r || vq->iov_capacity - vq->iov_n_used < 2 * SIMPLE_BATCH))
 		return 0;
-	judge(d->word, rules, r, offsets, faults);
-	n = count_simple(faults, n);
+	/* Those beyond the last are none. */
+	if (unlikely(judge(d->word, rules, r, offsets, faults) >> 63))
+		n = count_simple(faults, n);
 	for (unsigned i = 0; i < n; i++) {
 		struct virtq_chain *c = virtq_chain_at(vq, (uint16_t)(pos + i));
 		/* iov[-1] is the owner's. */

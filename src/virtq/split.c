@@ -50,38 +50,56 @@ static inline void prefetch_descs(const struct virtq *vq, unsigned i, unsigned n
 	}
 }
 
-/* Read the heads at positions `pos` on. Return: how many there are before one beyond the ring; whether
- * each is the one after the one before. */
-static inline unsigned read_heads(const struct virtq *vq, uint16_t pos, uint16_t *heads, unsigned n,
-				  bool *are_consecutive)
+/*
+ * Read a whole batch of heads, if they lie together at `pos`, and are consecutive ones of the ring: by
+ * arithmetic without branches, as in simple.h.
+ * Return: whether that is so.
+ */
+static inline bool read_run(const struct virtq *vq, uint16_t pos, uint16_t *heads)
 {
+	const uint16_t at = pos & vq->mask;
 	uint16_t jumps = 0;
+
+	if (unlikely(at + SIMPLE_BATCH > vq->mask + 1))
+		return false;
+	memcpy(heads, &vq->avail->ring[at], SIMPLE_BATCH * sizeof(*heads));
+	/* From here on the guest may have changed them. */
+	__asm__ volatile("" : : : "memory");
+	for (unsigned i = 0; i < SIMPLE_BATCH; i++) {
+		heads[i] = le16toh(heads[i]);
+		jumps |= (uint16_t)(heads[i] - heads[0] - i);
+	}
+	return jumps == 0 && heads[0] + SIMPLE_BATCH <= vq->mask + 1;
+}
+
+/* Read the heads at positions `pos` on. Return: how many there are before one beyond the ring. */
+static inline unsigned read_heads(const struct virtq *vq, uint16_t pos, uint16_t *heads, unsigned n)
+{
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
 		heads[i] = shared_load16(&vq->avail->ring[(uint16_t)(pos + i) & vq->mask]);
 		if (unlikely(heads[i] > vq->mask))
 			break;
-		jumps |= (uint16_t)(heads[i] - heads[0] - i);
 	}
-	*are_consecutive = jumps == 0;
 	return i;
+}
+
+/* Copy the descriptors of a batch's consecutive heads, once. */
+static inline void copy_run(const struct virtq *vq, uint16_t head, struct simple_descs *d)
+{
+	memcpy(d->word, &vq->desc[head], sizeof(d->word));
+	/* From here on the guest may have changed them; the copy is all that counts. */
+	__asm__ volatile("" : : : "memory");
 }
 
 /* Copy the descriptors of `n` heads, once. */
 static inline void copy_descs(const struct virtq *vq, const uint16_t *heads, unsigned n,
-			      bool are_consecutive, struct simple_descs *d)
+			      struct simple_descs *d)
 {
-	const uint64_t size = sizeof(*vq->desc);
-
-	if (likely(are_consecutive && n == SIMPLE_BATCH)) {
-		memcpy(d->word, &vq->desc[heads[0]], SIMPLE_BATCH * size);
-	} else {
-		memset(d->word, 0, sizeof(d->word));
-		for (unsigned i = 0; i < n; i++)
-			memcpy(&d->word[2 * i], &vq->desc[heads[i]], size);
-	}
-	/* From here on the guest may have changed them; the copy is all that counts. */
+	memset(d->word, 0, sizeof(d->word));
+	for (unsigned i = 0; i < n; i++)
+		memcpy(&d->word[2 * i], &vq->desc[heads[i]], sizeof(*vq->desc));
 	__asm__ volatile("" : : : "memory");
 }
 
@@ -95,12 +113,16 @@ static unsigned pop_simple(struct virtq *vq, uint16_t pos, unsigned n)
 	};
 	uint16_t heads[SIMPLE_BATCH];
 	struct simple_descs descs;
-	bool are_consecutive;
 
-	n = read_heads(vq, pos, heads, min_of(n, SIMPLE_BATCH + 0u), &are_consecutive);
-	if (unlikely(n == 0))
-		return 0;
-	copy_descs(vq, heads, n, are_consecutive, &descs);
+	if (likely(n >= SIMPLE_BATCH && read_run(vq, pos, heads))) {
+		n = SIMPLE_BATCH;
+		copy_run(vq, heads[0], &descs);
+	} else {
+		n = read_heads(vq, pos, heads, min_of(n, SIMPLE_BATCH + 0u));
+		if (unlikely(n == 0))
+			return 0;
+		copy_descs(vq, heads, n, &descs);
+	}
 	return simple_take(vq, pos, &descs, heads, n, &rules);
 }
 
@@ -146,6 +168,13 @@ unsigned split_pop(struct virtq *vq, unsigned n)
 void split_complete(struct virtq *vq, uint16_t pos, uint32_t head, uint32_t len)
 {
 	shared_write_used(&vq->used->ring[pos & vq->mask], head, len);
+}
+
+void split_complete_unwritten(struct virtq *vq, uint16_t pos, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++, pos++)
+		shared_write_used(&vq->used->ring[pos & vq->mask], virtq_chain_at(vq, pos)->head,
+				  0);
 }
 
 void split_publish(struct virtq *vq)

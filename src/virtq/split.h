@@ -22,6 +22,9 @@ uint16_t split_avail_idx(const struct virtq *vq);
 unsigned split_pop(struct virtq *vq, unsigned n);
 
 void split_complete(struct virtq *vq, uint16_t pos, uint32_t head, uint32_t len);
+
+/* The heads of the `n` chains from position `pos` on, with length 0. */
+void split_complete_unwritten(struct virtq *vq, uint16_t pos, unsigned n);
 void split_publish(struct virtq *vq);
 
 /* Return: whether the guest wants a call for positions `from` (exclusive below) to `to`. */

@@ -221,6 +221,17 @@ void virtq_complete(struct virtq *vq, uint32_t len)
 	vq->used_idx++;
 }
 
+void virtq_complete_unwritten(struct virtq *vq, unsigned n)
+{
+	if (vq->is_packed) {
+		for (unsigned i = 0; i < n; i++)
+			virtq_complete(vq, 0);
+		return;
+	}
+	split_complete_unwritten(vq, vq->used_idx, n);
+	vq->used_idx = (uint16_t)(vq->used_idx + n);
+}
+
 uint16_t virtq_publish(struct virtq *vq)
 {
 	uint16_t n = virtq_n_unpublished(vq);

@@ -86,6 +86,9 @@ void virtq_unpop(struct virtq *vq, uint16_t pos);
 /* Complete the oldest popped head. @len: bytes that the device wrote (virtio 1.2, 2.7.8). */
 void virtq_complete(struct virtq *vq, uint32_t len);
 
+/* Complete the `n` oldest popped heads, to which the device wrote nothing. */
+void virtq_complete_unwritten(struct virtq *vq, unsigned n);
+
 /* Show the guest all that is complete. Return: how many heads that is, 0..size. */
 uint16_t virtq_publish(struct virtq *vq);
 
