@@ -235,13 +235,14 @@ file_has()
 
 DAEMON=${VUX_DAEMON:-$VUX_ROOT/build/release/src/vhost-user-xdp}
 DAEMON_PREFIX=() # a command that starts it, "taskset -c 0"
+DAEMON_NAME=vhost # of its socket and log; who has more than one at a time names each
 
 # Start the daemon in the namespace with the options "$@" beyond --socket-path; waits for its ready
 # line. SOCK, DAEMON_PID and DAEMON_LOG say where it is.
 daemon_start()
 {
-	SOCK=$WORK/vhost.sock
-	DAEMON_LOG=$WORK/daemon.log
+	SOCK=$WORK/$DAEMON_NAME.sock
+	DAEMON_LOG=$WORK/$DAEMON_NAME.log
 	DAEMON_ARGS=("$@")
 	start_process "$DAEMON_LOG" ip netns exec "$NETNS" "${DAEMON_PREFIX[@]}" "$DAEMON" \
 		--socket-path="$SOCK" "$@"
