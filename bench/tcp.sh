@@ -22,7 +22,8 @@ PATHS=(host guest)
 CONNECTIONS=(1 10 100)
 CSV=
 PLOT=
-N_DROPPED=0
+N_DROPPED=0 # by the daemons
+N_REFUSED=0 # by full taps
 
 # rx-usecs rx-frames tx-usecs tx-frames adaptive tx-at-rx
 declare -A SETTINGS=(
@@ -107,11 +108,22 @@ start_network()
 	wait_for 5 file_has "$WORK/pingpong.log" ready || die "pingpong does not start in guest a"
 }
 
+# Print how many frames the queues of the taps had no room for, the daemons' taps and the guests'.
+dropped_by_taps()
+{
+	local name
+	for name in "${!DAEMON_PIDS[@]}"; do
+		in_netns ip -j -s link show "vm-$name"
+		in_guest "$name" ip -j -s link show eth0
+	done | jq -s 'map(.[0].stats64.tx.dropped) | add'
+}
+
 # The taps go with the daemons, and with them what was learnt of addresses.
 stop_network()
 {
 	local name pid
 	N_DROPPED=$((N_DROPPED + $(ctl_all stats --json | jq -s 'map(.total.rx_dropped + .total.tx_dropped) | add')))
+	N_REFUSED=$((N_REFUSED + $(dropped_by_taps)))
 	for pid in "${SERVERS[@]}"; do
 		stop_process "$pid"
 	done
@@ -303,7 +315,7 @@ print_tables()
 	print_table request-late "p50 us" "${AT_RX[@]}"
 	print_table request-late "p99 us" "${AT_RX[@]}"
 	print_table request-late calls/frame "${AT_RX[@]}"
-	printf '\nframes dropped by the daemons: %s\n' "$N_DROPPED"
+	printf '\nframes dropped by the daemons: %s, by full queues of taps: %s\n' "$N_DROPPED" "$N_REFUSED"
 }
 
 # Draw metric $3 of kind $2 on the path $1, with the series that the awk expression $4 names ("" is left
