@@ -71,6 +71,21 @@ start_peer_backend()
 	testpmd_run be start >/dev/null
 }
 
+# Print the process that is the backend. $1: ours or peer.
+backend_pid()
+{
+	case $1 in
+	ours) echo "$DAEMON_PID" ;;
+	peer) testpmd_pid be ;;
+	esac
+}
+
+# Print the processor time that the threads of process $1 have had, in ns.
+cpu_ns()
+{
+	cat "/proc/$1/task/"*/schedstat | awk '{ n += $1 } END { printf "%.0f\n", n }'
+}
+
 stop_backend()
 {
 	if [[ -n $(testpmd_pid be) ]]; then

@@ -45,9 +45,7 @@ dropped_by_tap()
 # Print the memory of the backend's own that is resident, in KiB. DPDK's packets lie in huge pages.
 memory_kib()
 {
-	local pid=$DAEMON_PID
-	[[ $1 == ours ]] || pid=$(testpmd_pid be)
-	awk '$1 == "RssAnon:" { print $2 }' "/proc/$pid/status"
+	awk '$1 == "RssAnon:" { print $2 }' "/proc/$(backend_pid "$1")/status"
 }
 
 # $1: ours or peer; $2: burst; $3: number of bursts. Prints a row.

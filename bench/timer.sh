@@ -49,12 +49,6 @@ while True:
     time.sleep(0.0005)'
 }
 
-# Print the processor time that the daemon has had, in ns.
-cpu_ns()
-{
-	awk '{ n += $1 } END { printf "%.0f\n", n }' "/proc/$DAEMON_PID/task/"*/schedstat
-}
-
 # Print the figures. $1: core; others: arguments of lateness.
 lateness()
 {
@@ -68,12 +62,12 @@ measure()
 	[[ $1 != load ]] || rate=$LOAD
 	[[ $1 != neighbour ]] || start_neighbour
 	ctl coalesce tx-usecs="$2" tx-frames=1024 >/dev/null
-	before=$(cpu_ns)
+	before=$(cpu_ns "$DAEMON_PID")
 	case $1 in
 	timer) figures=$(lateness "$BACKEND_CORE" - "$2" "$SAMPLES" 0) ;;
 	*) figures=$(lateness "$FRONTEND_CORE" "$SOCK" "$2" "$SAMPLES" "$rate") ;;
 	esac
-	echo "$1 $2 $figures $(($(cpu_ns) - before))" >>"$WORK/results"
+	echo "$1 $2 $figures $(($(cpu_ns "$DAEMON_PID") - before))" >>"$WORK/results"
 	[[ $1 != neighbour ]] || stop_process "$STARTED"
 }
 

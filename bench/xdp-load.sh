@@ -11,24 +11,10 @@ set -euo pipefail
 RATE=28000 # a tenth of what circles at full speed (xdp-loop.sh)
 IDLE_SECONDS=10
 
-# Print the processor time of process $1 in clock ticks.
-cpu_ticks()
-{
-	sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'
-}
-
-backend_pid()
-{
-	case $1 in
-	ours) echo "$DAEMON_PID" ;;
-	peer) testpmd_pid be ;;
-	esac
-}
-
 # $1: ours or peer. Prints a row.
 measure_load()
 {
-	local far=loop1 pid ticks frames
+	local far=loop1 pid ns frames
 	make_silent_veth "$far"
 	"start_xdp_$1"
 	start_frontend "--vdev virtio_user0,path=$SOCK,queue_size=256" macswap
@@ -38,19 +24,14 @@ measure_load()
 	sleep 1
 	pid=$(backend_pid "$1")
 	frames=$(testpmd_counter fe 0 TX-packets)
-	ticks=$(cpu_ticks "$pid")
+	ns=$(cpu_ns "$pid")
 	sleep "$SECONDS_EACH"
-	ticks=$(($(cpu_ticks "$pid") - ticks))
+	ns=$(($(cpu_ns "$pid") - ns))
 	frames=$(($(testpmd_counter fe 0 TX-packets) - frames))
 	printf '%-6s %12d %11.1f%%\n' "$1" $((frames / SECONDS_EACH)) \
-		"$(awk "BEGIN { print 100 * $ticks / $(getconf CLK_TCK) / $SECONDS_EACH }")"
+		"$(awk "BEGIN { print $ns / 1e7 / $SECONDS_EACH }")"
 	stop_process "$STARTED"
 	stop_circle
-}
-
-count_sleeps()
-{
-	cat "/proc/$DAEMON_PID/task/"*/status | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'
 }
 
 measure_idle()
@@ -61,10 +42,10 @@ measure_idle()
 	start_frontend "--vdev virtio_user0,path=$SOCK,queue_size=256" io
 	testpmd_run fe start >/dev/null
 	sleep 1
-	before=$(count_sleeps)
+	before=$(count_sleeps "$DAEMON_PID")
 	sleep "$IDLE_SECONDS"
 	printf 'wake-ups of all our threads in %s idle seconds: %d\n' "$IDLE_SECONDS" \
-		$(($(count_sleeps) - before))
+		$(($(count_sleeps "$DAEMON_PID") - before))
 	stop_circle
 }
 

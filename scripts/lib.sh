@@ -191,6 +191,12 @@ is_running()
 	[[ -d /proc/$1 ]] && ! grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null
 }
 
+# Print how often the threads of process $1 have gone to sleep.
+count_sleeps()
+{
+	cat "/proc/$1/task/"*/status | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'
+}
+
 is_gone()
 {
 	! is_running "$1"

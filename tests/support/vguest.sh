@@ -2,6 +2,7 @@
 # Guests at native speed: tests/vguest, each in a namespace of its own. To be sourced after scripts/lib.sh;
 # needs WORK.
 
+VGUEST_PREFIX=() # a command that starts it, "taskset -c 1"
 VGUEST=${VUX_VGUEST:-$VUX_ROOT/build/release/tests/vguest}
 
 # Make the namespace of guest $1 (a short name): GUEST_NS_$1. NETNS stays what it is.
@@ -35,7 +36,8 @@ vguest_start()
 {
 	local name=$1 socket=$2 address=$3
 	shift 3
-	vguest_start_process "$name" "$WORK/$name.vguest" "$VGUEST" --socket-path="$socket" --tap=eth0 "$@"
+	vguest_start_process "$name" "$WORK/$name.vguest" \
+		"${VGUEST_PREFIX[@]}" "$VGUEST" --socket-path="$socket" --tap=eth0 "$@"
 	printf -v "VGUEST_PID_$name" %s "$STARTED"
 	wait_for 5 file_has "$WORK/$name.vguest" '^ready: ' || {
 		say "guest $name did not start:"

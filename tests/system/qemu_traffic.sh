@@ -46,12 +46,6 @@ nothing_was_dropped()
 		same 0 "$(counter rx_dropped)" rx_dropped
 }
 
-# Print how often the threads of the daemon have gone to sleep.
-count_sleeps()
-{
-	cat "/proc/$DAEMON_PID/task/"*/status | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'
-}
-
 # A neighbour entry is checked some seconds after traffic: the guest needs a while to fall silent.
 nobody_wakes_when_idle()
 {
@@ -60,9 +54,9 @@ nobody_wakes_when_idle()
 		dev "$TAP" nud permanent
 	guest_run "arp -s $HOST_IP $(in_netns cat "/sys/class/net/$TAP/address")" || return 1
 	sleep 1
-	before=$(count_sleeps)
+	before=$(count_sleeps "$DAEMON_PID")
 	sleep "$IDLE_SECONDS"
-	same "$before" "$(count_sleeps)" "sleeps of all threads in $IDLE_SECONDS s"
+	same "$before" "$(count_sleeps "$DAEMON_PID")" "sleeps of all threads in $IDLE_SECONDS s"
 }
 
 qemu_prepare
