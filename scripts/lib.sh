@@ -181,6 +181,8 @@ start_process()
 {
 	local log=$1
 	shift
+	# Before the child does it: who waits for a line must not find that of the process before.
+	: >"$log"
 	"$@" </dev/null >"$log" 2>&1 &
 	STARTED=$!
 	on_exit stop_process "$STARTED"
