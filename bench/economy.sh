@@ -1,76 +1,142 @@
 #!/usr/bin/env bash
-# What traffic costs in kicks, calls, system calls and wake-ups: port tap, and a guest whose driver sleeps
-# between calls (tests/vguest), at several rates of 64-byte frames, towards the guest and from it.
-# More arguments of the form --set=KEY=VALUE are for the daemon.
+# What traffic costs in kicks, calls, system calls, wake-ups and processor time: port tap, and DPDK's
+# net_vhost + net_tap in alternation; the guest is one whose driver sleeps between calls (tests/vguest).
+# 64-byte frames towards the guest and from it at several rates. All is counted at the guest, or by the
+# kernel, and the same way for both. The backend has core 0, guest and sender share core 1.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=bench/circle.sh
+. "$(dirname "$0")/circle.sh"
+# shellcheck source=tests/support/vguest.sh
+. "$VUX_ROOT/tests/support/vguest.sh"
 
-RATES="0 1000 10000 100000 1000000" # frames a second; the last is more than there can be
+FRAME_RATES=(0 1000 10000 100000 1000000) # frames a second; the last is more than there can be
 SECONDS_EACH=3
+ROUNDS=3
 
-make_guest()
+# A backend, $1: ours or peer, with a guest.
+start_pair()
 {
-	GUEST_NETNS=$NETNS-guest
-	ip netns add "$GUEST_NETNS"
-	on_exit ip netns del "$GUEST_NETNS"
-	ip netns exec "$GUEST_NETNS" sysctl -qw net.ipv6.conf.default.disable_ipv6=1
-	start_process "$WORK/guest.log" ip netns exec "$GUEST_NETNS" taskset -c 1 \
-		"$VUX_ROOT/build/release/tests/vguest" --socket-path="$SOCK" --tap=eth0
-	wait_for 5 file_has "$WORK/guest.log" ready || die "the guest does not start"
-	ip -n "$GUEST_NETNS" link set eth0 up
-	in_netns ip link set vm0 up
+	"start_tap_$1"
+	in_netns ip link set "$NEAR" up
+	# The EAL puts threads of its own, and with them signals, on the cores that it was not given.
+	taskset -a -p -c "$BACKEND_CORE" "$(backend_pid "$1")" >/dev/null
+	VGUEST_PREFIX=(taskset -c "$FRONTEND_CORE")
+	vguest_start vm "$SOCK" 10.77.0.2/24
 }
 
-# Print the counters that the table needs, in one line.
+guest_has_received()
+{
+	(($(vguest_counter vm rx_packets) > 0))
+}
+
+# A first frame to the guest: until then net_tap reads its tap whenever it looks, and later only after a
+# signal. Both backends are given it.
+begin_traffic()
+{
+	start_sender towards 1000
+	wait_for 5 guest_has_received || die "no frame comes to the guest"
+	stop_process "$STARTED"
+}
+
+stop_pair()
+{
+	vguest_stop vm
+	stop_backend
+	in_netns ip link del "$NEAR" 2>/dev/null || true
+}
+
+# Start the sender of $2 frames a second. $1: towards or from. STARTED is its pid, or empty.
+start_sender()
+{
+	local burst=1 pace=(taskset -c "$FRONTEND_CORE" python3 "$VUX_ROOT/bench/pace.py")
+	(($2 < 50000)) || burst=16
+	STARTED=
+	(($2 > 0)) || return 0
+	case $1 in
+	towards) start_process "$WORK/pace.log" ip netns exec "$NETNS" "${pace[@]}" "$NEAR" "$2" "$burst" ;;
+	from) vguest_start_process vm "$WORK/pace.log" "${pace[@]}" eth0 "$2" "$burst" ;;
+	esac
+}
+
+# Print in one line: frames, kicks and calls, as the guest counts them; wake-ups and processor time of the
+# process $1; and the time, in us.
 take_counters()
 {
-	ctl stats --json |
-		jq -r '.total | [.rx_packets + .tx_packets, .kicks, .calls, .wakeups] | @tsv'
+	echo "$(vguest_counter vm 'rx_packets + .tx_packets, .kicks, .calls' | xargs)" \
+		"$(count_sleeps "$1") $(cpu_ns "$1") $(now_us)"
 }
 
-# $1: towards or from; $2: frames a second. Prints a row.
+# Print how many system calls the process $1 makes in the time of measurement.
+count_system_calls()
+{
+	perf stat -x, -e raw_syscalls:sys_enter -p "$1" sleep "$SECONDS_EACH" 2>&1 |
+		awk -F, '/raw_syscalls/ { print $1 + 0 }'
+}
+
+# $1: ours or peer; $2: towards or from; $3: frames a second. Adds a line to the results.
 measure_rate()
 {
-	local burst=1 generator=(ip netns exec "$NETNS" taskset -c 1 python3 "$VUX_ROOT/bench/pace.py" vm0)
-	local before after calls
-	(($2 < 50000)) || burst=16
-	[[ $1 == towards ]] ||
-		generator=(ip netns exec "$GUEST_NETNS" taskset -c 1 python3 "$VUX_ROOT/bench/pace.py" eth0)
-	STARTED=
-	(($2 == 0)) || start_process "$WORK/pace.log" "${generator[@]}" "$2" "$burst"
+	local pid before calls
+	start_pair "$1"
+	pid=$(backend_pid "$1")
+	begin_traffic
+	start_sender "$2" "$3"
 	sleep 1
-	before=$(take_counters)
-	calls=$(perf stat -x, -e raw_syscalls:sys_enter -p "$DAEMON_PID" sleep "$SECONDS_EACH" 2>&1 |
-		awk -F, '/raw_syscalls/ { print $1 + 0 }')
-	after=$(take_counters)
+	before=$(take_counters "$pid")
+	calls=$(count_system_calls "$pid")
+	echo "$1 $2 $3 $before $(take_counters "$pid") $calls" >>"$WORK/results"
 	[[ -z $STARTED ]] || stop_process "$STARTED"
-	# Reading the counters is the control thread's work, and not counted among the wake-ups.
-	awk -v way="$1" -v wanted="$2" -v seconds="$SECONDS_EACH" -v calls="$calls" '
-	{ if (NR == 1) split($0, a); else split($0, b) }
-	function per_frame(n) { return frames > 0 ? sprintf("%.3f", n / frames) : "-" }
+	stop_pair
+}
+
+print_table()
+{
+	printf '%-7s %-7s %8s %9s %7s %7s %9s %11s %10s %9s\n' "" backend wanted frames/s kicks calls "sys calls" \
+		"sys calls/s" wake-ups/s processor
+	printf '%-7s %-7s %8s %9s %7s %7s %9s\n' "" "" "" "" /frame /frame /frame
+	awk -v seconds="$SECONDS_EACH" "$MEDIAN_AWK"'
+	function add(column, x) { value[key "," column, n[key]] = x }
+	function middle(column) { return median(value, key "," column, n[key]) }
+	function per_frame(column) { return middle("frames") > 0 ? sprintf("%.3f", middle(column)) : "-" }
+	{
+		key = $2 " " $1 " " $3
+		if (!(key in n)) keys[++n_keys] = key
+		n[key]++
+		frames = $10 - $4
+		elapsed = ($15 - $9) / 1e6 # longer than the time in which system calls are counted
+		add("frames", frames / elapsed)
+		add("kicks", frames ? ($11 - $5) / frames : 0)
+		add("calls", frames ? ($12 - $6) / frames : 0)
+		add("sys", frames ? $16 / seconds / (frames / elapsed) : 0)
+		add("sys/s", $16 / seconds)
+		add("wakeups", ($13 - $7) / elapsed)
+		add("cpu", ($14 - $8) / elapsed / 1e7)
+	}
 	END {
-		frames = b[1] - a[1]
-		printf "%-9s %9d %9d %9s %9s %9s %10.0f\n", way, wanted, frames / seconds,
-			per_frame(b[2] - a[2]), per_frame(b[3] - a[3]), per_frame(calls),
-			(b[4] - a[4]) / seconds
-	}' <<<"$before"$'\n'"$after"
+		for (k = 1; k <= n_keys; k++) {
+			key = keys[k]
+			split(key, part, " ")
+			printf "%-7s %-7s %8d %9d %7s %7s %9s %11.0f %10.0f %8.1f%%\n", part[1], part[2], part[3],
+				middle("frames"), per_frame("kicks"), per_frame("calls"),
+				per_frame("sys"), middle("sys/s"), middle("wakeups"), middle("cpu")
+		}
+	}' "$WORK/results"
 }
 
 bench_parse_options "$@"
-need_root "namespaces and taps"
-install_packages build guest bench
-[[ -n ${VUX_DAEMON:-} ]] || build_preset release
-make_work_dir
-make_netns
-make_tap vm0 ""
-DAEMON_PREFIX=(taskset -c 0)
-daemon_start --port=tap:vm0 "${DAEMON_OPTIONS[@]}"
-make_guest
-printf '%-9s %9s %9s %9s %9s %9s %10s\n' "" wanted frames/s kicks calls "sys calls" wake-ups/s
-printf '%-9s %9s %9s %9s %9s %9s\n' "" "" "" "/frame" "/frame" "/frame"
-for way in towards from; do
-	for rate in $RATES; do
-		measure_rate "$way" "$rate"
+install_packages bench
+bench_prepare
+vguest_make_netns vm
+for ((round = 1; round <= ROUNDS; round++)); do
+	say "round $round"
+	for way in towards from; do
+		for rate in "${FRAME_RATES[@]}"; do
+			measure_rate ours "$way" "$rate"
+			measure_rate peer "$way" "$rate"
+		done
 	done
 done
+printf 'medians of %s rounds of %s s\n' "$ROUNDS" "$SECONDS_EACH"
+print_table
