@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "net/queue.h"
 
 struct ctrl_vq {
@@ -104,11 +105,10 @@ static void on_kick(struct ev_loop *loop, ev_io *watch, int events)
 
 int ctrl_vq_new(struct ctrl_vq **out, struct ev_loop *loop, unsigned n_pairs)
 {
-	struct ctrl_vq *c = aligned_alloc(64, (sizeof(*c) + 63) / 64 * 64);
+	struct ctrl_vq *c = lines_alloc(1, sizeof(*c));
 
 	if (!c)
 		return -ENOMEM;
-	memset(c, 0, sizeof(*c));
 	c->loop = loop;
 	c->n_pairs = n_pairs;
 	queue_init(&c->q, VIRTQ_DEVICE_DOES_BOTH, "ctrl", &c->stats);

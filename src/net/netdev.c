@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/log.h"
 #include "net/ctrl_vq.h"
 #include "net/turn.h"
@@ -308,12 +309,11 @@ static int open_port(struct netdev *n, const struct port_config *cfg, struct ev_
 int netdev_open(struct netdev **out, const struct netdev_config *cfg, struct ev_loop *loop)
 {
 	size_t size = sizeof(struct netdev) + cfg->n_pairs * sizeof(struct worker);
-	struct netdev *n = aligned_alloc(64, (size + 63) / 64 * 64);
+	struct netdev *n = lines_alloc(1, size);
 	int err;
 
 	if (!n)
 		return -ENOMEM;
-	memset(n, 0, size);
 	n->n_pairs = cfg->n_pairs;
 	err = ctrl_vq_new(&n->ctrl, loop, cfg->n_pairs);
 	if (err == 0)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/lines.h"
 #include "port/port.h"
 
 struct loopback_queue {
@@ -32,7 +33,7 @@ static uint64_t loopback_features(const struct port *p)
 static int loopback_open(struct port *p, const struct port_config *cfg,
 			 const struct port_host *host)
 {
-	struct loopback_queue *queues = calloc(p->n_queues, sizeof(*queues));
+	struct loopback_queue *queues = lines_alloc(p->n_queues, sizeof(*queues));
 
 	(void)cfg;
 	(void)host;

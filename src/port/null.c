@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "port/port.h"
 
 #define SOURCE_ETHERTYPE_HI 0x88 /* IEEE 802 local experimental, 0x88b5 */
@@ -73,7 +74,7 @@ static int null_make_source(struct null *null, unsigned n_queues, uint32_t size)
 
 static int null_open(struct port *p, const struct port_config *cfg, const struct port_host *host)
 {
-	struct null *null = calloc(1, sizeof(*null));
+	struct null *null = lines_alloc(1, sizeof(*null));
 	int err = 0;
 
 	(void)host;

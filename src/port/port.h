@@ -22,6 +22,7 @@
 #include <sys/uio.h>
 
 #include "base/stats.h"
+#include "base/util.h"
 
 struct ev_loop;
 struct port;
@@ -110,7 +111,7 @@ struct port_queue {
 	unsigned n_tx_dropped;	   /* frames that the last tx marked as dropped */
 	unsigned n_tx_lost;	   /* of those that the last tx_reap reported: not sent after all */
 	struct queue_stats *stats; /* the worker's */
-};
+} cacheline_align;
 
 /* Where the frames of a queue's packet memory are; the last five are `total`. */
 struct port_memory {

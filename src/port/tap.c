@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/log.h"
 #include "port/port.h"
 #include "port/tap_dev.h"
@@ -34,6 +35,7 @@
 
 #define STASH_SLOTS 64u
 #define STASH_BYTES ((size_t)STASH_SLOTS * SLOT_STRIDE)
+#define MAP_BYTES   (STASH_BYTES + FRAME_MAX_LEN)
 #define MIN_READS   4u
 
 _Static_assert(SLOT_LEN <= SLOT_STRIDE, "a slot holds the largest frame");
@@ -54,7 +56,7 @@ struct tap_queue {
 	bool is_detached; /* the kernel steers no flow to it */
 	struct tap_io io;
 
-	char *stash;			  /* STASH_SLOTS slots */
+	char *stash;			  /* STASH_SLOTS slots, and behind them `bounce` */
 	struct iovec slots[STASH_SLOTS];  /* whole slots, for reading */
 	struct iovec iov[STASH_SLOTS][2]; /* header and data of the frame in each slot */
 	uint32_t len[STASH_SLOTS];	  /* bytes of data */
@@ -315,15 +317,13 @@ static int tap_queue_init(struct tap_queue *tq, struct port *p, unsigned i)
 	tq->fd = -1;
 	tq->n_reads = MIN_READS;
 	/* Only what frames touch becomes resident. */
-	tq->stash = mmap(NULL, STASH_BYTES, PROT_READ | PROT_WRITE,
+	tq->stash = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	tq->bounce = malloc(FRAME_MAX_LEN);
 	if (tq->stash == MAP_FAILED) {
 		tq->stash = NULL;
 		return -ENOMEM;
 	}
-	if (!tq->bounce)
-		return -ENOMEM;
+	tq->bounce = tq->stash + STASH_BYTES;
 	for (unsigned s = 0; s < STASH_SLOTS; s++)
 		tq->slots[s] = (struct iovec){tq->stash + (size_t)s * SLOT_STRIDE, SLOT_LEN};
 	return 0;
@@ -397,8 +397,7 @@ static void tap_queue_fini(struct tap_queue *tq)
 	if (tq->n_held > 0)
 		stat_add(tq->base.stats, STAT_rx_dropped, tq->n_held);
 	if (tq->stash)
-		munmap(tq->stash, STASH_BYTES);
-	free(tq->bounce);
+		munmap(tq->stash, MAP_BYTES);
 }
 
 static bool tap_is_alive(void *arg)
@@ -496,7 +495,7 @@ static void tap_close(struct port *p)
 
 static int tap_open(struct port *p, const struct port_config *cfg, const struct port_host *host)
 {
-	struct tap *tap = calloc(1, sizeof(*tap));
+	struct tap *tap = lines_alloc(1, sizeof(*tap));
 	int err = 0;
 
 	if (!tap)

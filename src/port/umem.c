@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/lines.h"
 #include "base/util.h"
 
 #define HUGE_PAGE_BYTES (2ULL << 20)
@@ -42,8 +43,8 @@ int umem_init(struct umem *u, uint32_t n_frames, uint32_t frame_size)
 		.frame_shift = (uint32_t)__builtin_ctz(frame_size),
 		.n_frames = n_frames,
 	};
-	u->free = calloc(n_frames, sizeof(*u->free));
-	u->owner = calloc(n_frames, sizeof(*u->owner));
+	u->free = lines_alloc(n_frames, sizeof(*u->free));
+	u->owner = lines_alloc(n_frames, sizeof(*u->owner));
 	if (!u->free || !u->owner || map_area(u) != 0) {
 		umem_fini(u);
 		return -ENOMEM;

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/log.h"
 #include "port/link_watch.h"
 #include "port/port.h"
@@ -586,12 +587,11 @@ static int watch_link(struct xdp *xdp)
 
 static int xdp_open(struct port *p, const struct port_config *cfg, const struct port_host *host)
 {
-	struct xdp *xdp = aligned_alloc(_Alignof(struct xdp), sizeof(*xdp));
+	struct xdp *xdp = lines_alloc(1, sizeof(*xdp));
 	int err;
 
 	if (!xdp)
 		return -ENOMEM;
-	memset(xdp, 0, sizeof(*xdp));
 	p->priv = xdp;
 	xdp->port = p;
 	xdp->cfg = *cfg;

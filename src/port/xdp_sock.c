@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/log.h"
 #include "port/csum.h"
 
@@ -202,7 +203,7 @@ int xdp_sock_open(struct xdp_sock *s, unsigned queue, const struct xdp_sock_conf
 	int err = umem_init(&s->umem, cfg->port->frames, cfg->port->frame_size);
 
 	s->queue = queue;
-	s->n_tx_descs = calloc(cfg->port->frames, sizeof(*s->n_tx_descs));
+	s->n_tx_descs = lines_alloc(cfg->port->frames, sizeof(*s->n_tx_descs));
 	if (!s->n_tx_descs)
 		err = -ENOMEM;
 	if (err == 0)

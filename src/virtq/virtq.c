@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "virtq/journal.h"
 #include "virtq/packed.h"
 #include "virtq/shared.h"
@@ -57,8 +58,8 @@ static void release(struct virtq *vq)
 static int allocate(struct virtq *vq, const struct virtq_setup *setup)
 {
 	vq->iov_capacity = max_of(2 * setup->size + 2 * GMEM_MAX_REGIONS, MIN_IOV_CAPACITY + 0u);
-	vq->chains = calloc(vq->mask + 1u, sizeof(*vq->chains));
-	vq->iov_pool = calloc(vq->iov_capacity, sizeof(*vq->iov_pool));
+	vq->chains = lines_alloc(vq->mask + 1u, sizeof(*vq->chains));
+	vq->iov_pool = lines_alloc(vq->iov_capacity, sizeof(*vq->iov_pool));
 	return vq->chains && vq->iov_pool ? 0 : -ENOMEM;
 }
 
