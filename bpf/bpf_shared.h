@@ -11,6 +11,8 @@
 struct steer_config {
 	unsigned char has_mac; /* only frames to `mac` are the guest's; else all are */
 	unsigned char mac[6];
+	unsigned long long
+		owner; /* the process that loaded it (src/port/xdp_dispatch.h); 0: untold */
 };
 
 #endif

@@ -597,7 +597,7 @@ static int xdp_open(struct port *p, const struct port_config *cfg, const struct 
 	xdp->cfg = *cfg;
 	xdp->host = *host;
 	xdp->link.sock = -1;
-	xdp->prog.link_fd = -1;
+	xdp->prog = XDP_PROG_NONE;
 	xdp->listen_fd = -1;
 	for (unsigned i = 0; i < p->n_queues; i++) {
 		xdp->queues[i].base = (struct port_queue){.port = p, .index = i, .fd = -1};

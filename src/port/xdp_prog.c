@@ -201,67 +201,27 @@ static int open_plain(struct xdp_prog *prog, const struct port_config *cfg, int 
 
 /* ---- beside others ---- */
 
-static enum xdp_attach_mode dispatch_mode(const struct xdp_prog *prog)
-{
-	return prog->is_native ? XDP_MODE_NATIVE : XDP_MODE_SKB;
-}
-
-/* Where the dispatcher cannot be loaded libxdp attaches the program alone, for good: not asked for. */
-static bool is_alone(int ifindex)
-{
-	struct xdp_multiprog *mp = xdp_multiprog__get_from_ifindex(ifindex);
-	bool is_legacy = libxdp_get_error(mp) != 0 || xdp_multiprog__is_legacy(mp);
-
-	if (libxdp_get_error(mp) == 0)
-		xdp_multiprog__close(mp);
-	return is_legacy;
-}
-
-static void leave_dispatcher(struct xdp_prog *prog)
-{
-	if (!prog->dispatched)
-		return;
-	xdp_program__detach(prog->dispatched, prog->ifindex, dispatch_mode(prog), 0);
-	xdp_program__close(prog->dispatched);
-	prog->dispatched = NULL;
-}
-
-/* libxdp loads the program as a part of its own. Return: 0 or a negative errno. */
-static int join_dispatcher(struct xdp_prog *prog, int ifindex)
-{
-	LIBBPF_OPTS(xdp_program_opts, opts, .obj = prog->plain->obj, .prog_name = "vux_steer");
-	struct xdp_program *program = xdp_program__create(&opts);
-	int err = (int)libxdp_get_error(program);
-
-	if (err)
-		return err;
-	err = xdp_program__attach(program, ifindex, dispatch_mode(prog), 0);
-	if (err) {
-		xdp_program__close(program);
-		return err;
-	}
-	prog->dispatched = program;
-	if (is_alone(ifindex)) {
-		leave_dispatcher(prog);
-		return -ENOSYS;
-	}
-	prog->map_fd = bpf_map__fd(prog->plain->maps.sockets);
-	return 0;
-}
-
 static int open_dispatched(struct xdp_prog *prog, const struct port_config *cfg, int ifindex,
 			   bool is_native)
 {
 	int err;
 
 	prog->is_native = is_native;
+	prog->dispatch = (struct xdp_dispatch){
+		.ifname = cfg->ifname, .ifindex = ifindex, .is_native = is_native, .claim_fd = -1};
 	prog->plain = steer_bpf__open();
 	if (!prog->plain)
 		return -errno;
 	prog->plain->rodata->config = config_of(cfg);
-	err = join_dispatcher(prog, ifindex);
+	err = xdp_dispatch_claim(&prog->dispatch);
+	if (err == 0) {
+		prog->plain->rodata->config.owner = prog->dispatch.owner;
+		err = xdp_dispatch_join(&prog->dispatch, prog->plain->obj, "vux_steer");
+	}
 	if (err)
 		unload(prog);
+	else
+		prog->map_fd = bpf_map__fd(prog->plain->maps.sockets);
 	return err;
 }
 
@@ -318,13 +278,12 @@ int xdp_prog_open(struct xdp_prog *prog, const struct port_config *cfg, int ifin
 {
 	int err;
 
-	*prog = (struct xdp_prog){.map_fd = -1, .link_fd = -1};
+	*prog = XDP_PROG_NONE;
 	libbpf_set_print(print_libbpf);
 	err = wait_until_free(cfg, ifindex);
 	if (err)
 		return err;
 	libxdp_set_print(print_libxdp);
-	prog->ifindex = ifindex;
 	if (cfg->attach == PORT_ATTACH_DISPATCHER)
 		err = open_beside_others(prog, cfg, ifindex);
 	else
@@ -340,6 +299,6 @@ void xdp_prog_close(struct xdp_prog *prog)
 	if (prog->link_fd >= 0)
 		close(prog->link_fd);
 	prog->link_fd = -1;
-	leave_dispatcher(prog);
+	xdp_dispatch_leave(&prog->dispatch);
 	unload(prog);
 }

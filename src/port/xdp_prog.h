@@ -4,7 +4,7 @@
  * Control thread only. Attached by a bpf link whose only holder is this process, so it is gone when
  * the process is, killed or not. Somebody else's program is named and left alone. With `attach =
  * dispatcher` it shares the interface with others that libxdp's dispatcher runs; a killed process
- * then leaves it behind, where it passes everything on.
+ * then leaves it behind (xdp_dispatch.h).
  */
 #ifndef PORT_XDP_PROG_H
 #define PORT_XDP_PROG_H
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "port/port.h"
+#include "port/xdp_dispatch.h"
 
 struct steer_bpf;
 struct steer_vlan_bpf;
@@ -20,17 +21,18 @@ struct steer_vlan_bpf;
 struct xdp_prog {
 	struct steer_bpf *plain; /* one of these two */
 	struct steer_vlan_bpf *vlan;
-	struct xdp_program *dispatched; /* NULL: attached by link_fd */
-	int ifindex;
 	int map_fd;  /* the sockets', by queue */
-	int link_fd; /* -1: not attached */
+	int link_fd; /* -1: not attached, or by the dispatcher */
+	struct xdp_dispatch dispatch;
 	bool is_native;
 	bool keeps_vlan; /* tags outside of the frame are put back into it */
 };
 
+#define XDP_PROG_NONE ((struct xdp_prog){.map_fd = -1, .link_fd = -1, .dispatch.claim_fd = -1})
+
 /*
  * Load the program and attach it.
- * @prog: all zero, or closed
+ * @prog: overwritten
  * Return: 0; or a negative errno after one log line, with nothing left behind.
  */
 int xdp_prog_open(struct xdp_prog *prog, const struct port_config *cfg, int ifindex);

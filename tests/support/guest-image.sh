@@ -2,8 +2,9 @@
 # Makes the test guest out of Debian packages: DIR/vmlinuz and DIR/initramfs. A kernel that is
 # installed is used; else one is downloaded and unpacked, not installed, so that the host boots
 # what it booted before.
-# usage: guest-image.sh DIR [PROGRAM...]
+# usage: guest-image.sh DIR [PROGRAM|OBJECT...]
 #   PROGRAM  more programs for the guest
+#   OBJECT   a BPF object, PATH/NAME.o, for the same place in the guest
 # GUEST_SUITE and GUEST_KERNEL: take that package of that Debian suite, whatever is installed
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -12,10 +13,13 @@ set -euo pipefail
 GUEST_MODULES=(virtio_pci virtio_net)
 GUEST_PROGRAMS=(iperf3 ethtool ping)
 
-(($# >= 1)) || die "usage: guest-image.sh DIR [PROGRAM...]"
+(($# >= 1)) || die "usage: guest-image.sh DIR [PROGRAM|OBJECT...]"
 mkdir -p "$1"
 DIR=$(cd "$1" && pwd)
-GUEST_PROGRAMS+=("${@:2}")
+GUEST_OBJECTS=()
+for wanted in "${@:2}"; do
+	if [[ $wanted == *.o ]]; then GUEST_OBJECTS+=("$wanted"); else GUEST_PROGRAMS+=("$wanted"); fi
+done
 INIT=$VUX_ROOT/tests/support/guest-init.sh
 
 # Print the newest installed kernel that has its modules; cloud kernels first, they boot faster.
@@ -128,7 +132,7 @@ add_program()
 
 make_root()
 {
-	local root=$1 program
+	local root=$1 program file
 	mkdir -p "$root"/{bin,dev,proc,sys,tmp,run,etc}
 	cp "$(command -v busybox)" "$root/bin/busybox"
 	cp "$INIT" "$root/init"
@@ -136,6 +140,10 @@ make_root()
 	echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
 	for program in "${GUEST_PROGRAMS[@]}"; do
 		add_program "$root" "$program"
+	done
+	for file in "${GUEST_OBJECTS[@]}"; do
+		mkdir -p "$root${file%/*}"
+		cp -L "$file" "$root$file"
 	done
 	add_modules "$root"
 }
@@ -153,9 +161,9 @@ build_image()
 
 image_is_current()
 {
-	local program
-	for program in "${GUEST_PROGRAMS[@]}"; do
-		[[ $DIR/initramfs -nt $(command -v "$program") ]] || return 1
+	local file
+	for file in $(command -v "${GUEST_PROGRAMS[@]}") "${GUEST_OBJECTS[@]}"; do
+		[[ $DIR/initramfs -nt $file ]] || return 1
 	done
 	[[ $DIR/initramfs -nt $INIT && $DIR/initramfs -nt $VUX_ROOT/tests/support/guest-image.sh &&
 		-s $DIR/vmlinuz ]]
