@@ -14,14 +14,13 @@ set -euo pipefail
 FRAME_RATES=(0 1000 10000 100000 1000000) # frames a second; the last is more than there can be
 SECONDS_EACH=3
 ROUNDS=3
+PEER_IS_TIED=1
 
 # A backend, $1: ours or peer, with a guest.
 start_pair()
 {
 	"start_tap_$1"
 	in_netns ip link set "$NEAR" up
-	# The EAL puts threads of its own, and with them signals, on the cores that it was not given.
-	taskset -a -p -c "$BACKEND_CORE" "$(backend_pid "$1")" >/dev/null
 	VGUEST_PREFIX=(taskset -c "$FRONTEND_CORE")
 	vguest_start vm "$SOCK" 10.77.0.2/24
 }

@@ -1,15 +1,24 @@
 #!/usr/bin/env bash
-# Processor time of port xdp and of DPDK's net_vhost + net_af_xdp at a load of --rate frames a second,
-# which go to the guest (testpmd, virtio-user) and come back from it; and how often our threads wake
-# while nothing happens.
+# Processor time of port xdp and of DPDK's net_vhost + net_af_xdp at a tenth of the frames that circle
+# through ours at full speed (xdp-loop.sh): they go to the guest (testpmd, virtio-user) and come back from
+# it. And how often our threads wake while nothing happens.
 set -euo pipefail
 # shellcheck source=bench/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=bench/circle.sh
 . "$(dirname "$0")/circle.sh"
 
-RATE=28000 # a tenth of what circles at full speed (xdp-loop.sh)
 IDLE_SECONDS=10
+
+# Set RATE to a tenth of full speed.
+find_rate()
+{
+	start_circle xdp ours
+	measure_rates Rx-pps
+	stop_circle
+	RATE=$((RATES[0] / 10))
+	printf 'a tenth of full speed: %d frames/s\n' "$RATE"
+}
 
 # $1: ours or peer. Prints a row.
 measure_load()
@@ -51,6 +60,7 @@ measure_idle()
 
 bench_parse_options "$@"
 bench_prepare
+find_rate
 printf '%-6s %12s %12s\n' backend "frames/s" "processor"
 for ((round = 1; round <= ROUNDS; round++)); do
 	measure_load ours
