@@ -77,19 +77,30 @@ static inline struct vring_desc driver_piece(const struct driver *d, unsigned i,
 	};
 }
 
+/* Write entry `k` of an indirect table, in the ring's own layout of descriptors. */
+static inline void write_entry(const struct driver *d, struct vring_desc *at,
+			       struct vring_desc piece, unsigned k)
+{
+	if (d->s.is_packed) {
+		*(struct vring_packed_desc *)(void *)at = (struct vring_packed_desc){
+			.addr = piece.addr,
+			.len = piece.len,
+			.flags = (uint16_t)(piece.flags & ~VRING_DESC_F_NEXT),
+		};
+		return;
+	}
+	piece.next = (uint16_t)(k + 1);
+	*at = piece;
+}
+
 /* Write the indirect table of a chain. Return: the descriptor that names it. */
 static inline struct vring_desc driver_indirect(const struct driver *d, unsigned i)
 {
 	unsigned n = d->s.chain;
 	struct vring_desc *table = &d->tables[i * n];
 
-	for (unsigned k = 0; k < n; k++) {
-		table[k] = driver_piece(d, i, k);
-		if (d->s.is_packed)
-			table[k].flags &= (uint16_t)~VRING_DESC_F_NEXT;
-		else
-			table[k].next = (uint16_t)(k + 1);
-	}
+	for (unsigned k = 0; k < n; k++)
+		write_entry(d, &table[k], driver_piece(d, i, k), k);
 	return (struct vring_desc){
 		.addr = memory_gpa(d->m, table),
 		.len = n * (uint32_t)sizeof(struct vring_desc),

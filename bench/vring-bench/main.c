@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * vring-bench: how fast is a ring? See --help, vring.h for the parts, doc/performance.md for figures.
- * Driver threads have core 1, device threads core 0. A measurement starts fresh lanes, lets them run for
- * a moment, and then counts packets over the time that it takes.
+ * Driver threads have core 1, device threads core 0; where one thread is both, each lane has the next
+ * core. A measurement starts fresh lanes, lets them run for a moment, and then counts packets over the
+ * time that it takes.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ struct lane {
 	struct floor_ring *floor;
 	int call_fd;
 	bool *is_over;
+	unsigned cpu; /* of a thread that is both sides */
 	pthread_t driver_thread, device_thread;
 };
 
@@ -92,7 +94,7 @@ static void pin(int cpu)
 
 	CPU_ZERO(&cpus);
 	CPU_SET((unsigned)cpu, &cpus);
-	/* On a machine with one core both share it. */
+	/* Where there is no such core it stays where it is. */
 	pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 }
 
@@ -121,6 +123,28 @@ static void *device_main(void *arg)
 		else
 			device_turn(l->device);
 	}
+	return NULL;
+}
+
+/* Both sides in turn. */
+static void lane_turn(struct lane *l)
+{
+	if (l->floor) {
+		floor_driver_turn(l->floor);
+		floor_device_turn(l->floor);
+	} else {
+		driver_turn(l->driver);
+		device_turn(l->device);
+	}
+}
+
+static void *both_main(void *arg)
+{
+	struct lane *l = arg;
+
+	pin(l->cpu);
+	while (!is_over(l))
+		lane_turn(l);
 	return NULL;
 }
 
@@ -174,48 +198,42 @@ static struct result result_of(struct device_counts a, struct device_counts b, u
 	};
 }
 
-static void start_threads(struct lane *lanes, unsigned n)
+static void start_thread(pthread_t *thread, void *(*run)(void *arg), struct lane *l)
 {
+	if (pthread_create(thread, NULL, run, l) == 0)
+		return;
+	fprintf(stderr, "vring-bench: cannot start threads\n");
+	exit(EXIT_FAILURE);
+}
+
+static void start_threads(struct lane *lanes, unsigned n, bool is_single)
+{
+	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
 	for (unsigned i = 0; i < n; i++) {
-		if (pthread_create(&lanes[i].driver_thread, NULL, driver_main, &lanes[i]) != 0 ||
-		    pthread_create(&lanes[i].device_thread, NULL, device_main, &lanes[i]) != 0) {
-			fprintf(stderr, "vring-bench: cannot start threads\n");
-			exit(EXIT_FAILURE);
-		}
+		lanes[i].cpu = i % (unsigned)(n_cpus > 0 ? n_cpus : 1);
+		start_thread(&lanes[i].driver_thread, is_single ? both_main : driver_main,
+			     &lanes[i]);
+		if (!is_single)
+			start_thread(&lanes[i].device_thread, device_main, &lanes[i]);
 	}
 }
 
-static void join_threads(struct lane *lanes, unsigned n)
+static void join_threads(struct lane *lanes, unsigned n, bool is_single)
 {
 	for (unsigned i = 0; i < n; i++) {
 		pthread_join(lanes[i].driver_thread, NULL);
-		pthread_join(lanes[i].device_thread, NULL);
+		if (!is_single)
+			pthread_join(lanes[i].device_thread, NULL);
 	}
 }
 
-/* Both sides in turn, in this thread: until a time, or, if it is not 0, a number of packets. */
-static void run_single(struct lane *lanes, unsigned n, uint64_t end_ns, uint64_t end_packets)
+/* Both sides in turn, in this thread, for a number of packets. */
+static void run_packets(struct lane *lanes, unsigned n, uint64_t n_packets)
 {
-	while (end_packets > 0 ? sum_counts(lanes, n).packets < end_packets
-			       : clock_now_ns() < end_ns) {
-		for (unsigned i = 0; i < n; i++) {
-			if (lanes[i].floor) {
-				floor_driver_turn(lanes[i].floor);
-				floor_device_turn(lanes[i].floor);
-			} else {
-				driver_turn(lanes[i].driver);
-				device_turn(lanes[i].device);
-			}
-		}
-	}
-}
-
-static void wait_or_run(struct lane *lanes, unsigned n, const struct options *o, unsigned ms)
-{
-	if (o->is_single)
-		run_single(lanes, n, clock_now_ns() + ms * 1000000ull, o->packets);
-	else
-		sleep_ms(ms);
+	while (sum_counts(lanes, n).packets < n_packets)
+		for (unsigned i = 0; i < n; i++)
+			lane_turn(&lanes[i]);
 }
 
 static struct result measure(const struct setting *s, const struct options *o)
@@ -231,20 +249,23 @@ static struct result measure(const struct setting *s, const struct options *o)
 			exit(EXIT_FAILURE);
 		}
 	}
-	if (!o->is_single)
-		start_threads(lanes, s->pairs);
-	if (o->packets == 0)
-		wait_or_run(lanes, s->pairs, o, WARM_UP_MS);
+	if (o->packets == 0) {
+		start_threads(lanes, s->pairs, o->is_single);
+		sleep_ms(WARM_UP_MS);
+	}
 	before = sum_counts(lanes, s->pairs);
 	ns = clock_now_ns();
 	cycles = read_cycles();
-	wait_or_run(lanes, s->pairs, o, o->ms);
+	if (o->packets > 0)
+		run_packets(lanes, s->pairs, o->packets);
+	else
+		sleep_ms(o->ms);
 	after = sum_counts(lanes, s->pairs);
 	ns = clock_now_ns() - ns;
 	cycles = read_cycles() - cycles;
 	__atomic_store_n(&is_done, true, __ATOMIC_RELAXED);
-	if (!o->is_single)
-		join_threads(lanes, s->pairs);
+	if (o->packets == 0)
+		join_threads(lanes, s->pairs, o->is_single);
 	for (unsigned i = 0; i < s->pairs; i++)
 		lane_close(&lanes[i]);
 	free(lanes);
