@@ -33,8 +33,9 @@ static __always_inline int push_tag(struct xdp_md *ctx, struct vlan_tag tag)
 SEC("xdp.frags")
 int vux_steer_vlan(struct xdp_md *ctx)
 {
-	__be16 proto;
-	__u16 tci;
+	/* Set: without CAP_PERFMON no call may be given memory that nobody has written. */
+	__be16 proto = 0;
+	__u16 tci = 0;
 
 	if (!is_for_guest(ctx))
 		return XDP_PASS;

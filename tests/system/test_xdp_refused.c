@@ -185,6 +185,23 @@ START_TEST(missing_capability_is_named)
 }
 END_TEST
 
+START_TEST(documented_capabilities_are_enough)
+{
+	const uint64_t needed = NIC_BIT(CAP_NET_ADMIN) | NIC_BIT(CAP_NET_RAW) | NIC_BIT(CAP_BPF) |
+				NIC_BIT(CAP_IPC_LOCK);
+	const uint64_t all = (2ULL << CAP_LAST_CAP) - 1;
+
+	xdpnet_make_link(1);
+	daemon_start(dut,
+		     &(struct daemon_options){.netns = &xdpnet.ns,
+					      .denied_caps = all & ~needed,
+					      .args = {XDP_OPTION, "--set", "port.mode=native"}});
+	/* The program that keeps VLAN tags is loaded, too: else a line says that they are lost. */
+	expect_eq(daemon_log_count(dut, "\n"), 0);
+	system_check_end();
+}
+END_TEST
+
 START_TEST(memory_that_cannot_be_locked_is_named)
 {
 	struct rlimit before, low;
@@ -266,6 +283,7 @@ static void add_all(TCase *tc)
 	tcase_add_test(tc, file_can_say_it_all);
 	tcase_add_test(tc, what_the_interface_lacks_is_named);
 	tcase_add_loop_test(tc, missing_capability_is_named, 0, 3);
+	tcase_add_test(tc, documented_capabilities_are_enough);
 	tcase_add_test(tc, memory_that_cannot_be_locked_is_named);
 	tcase_add_loop_test(tc, foreign_program_is_named_and_left_alone, 0, 2 * XDP_N_MODES);
 	tcase_add_loop_test(tc, second_daemon_is_refused_and_harms_nobody, 0, XDP_N_MODES);
