@@ -25,6 +25,8 @@
 /* How the names of our programs begin, and that of libxdp's own. */
 #define OUR_PREFIX "vux_"
 #define DISPATCHER "xdp_dispatcher"
+/* The name of any, without CAP_SYS_ADMIN. */
+#define UNKNOWN "?"
 
 __attribute__((format(printf, 2, 0))) static void print_debug(const char *who, const char *fmt,
 							      va_list args)
@@ -52,13 +54,15 @@ static int print_libxdp(enum libxdp_print_level level, const char *fmt, va_list 
 
 /* ---- what is there already ---- */
 
-/* Return: the id of the program on an interface, in whatever mode; 0: none. */
-static uint32_t find_program(int ifindex)
+/* Set `is_generic` to where it runs. Return: the id of the program on an interface; 0: none. */
+static uint32_t find_program(int ifindex, bool *is_generic)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, opts);
 
+	*is_generic = false;
 	if (bpf_xdp_query(ifindex, 0, &opts) < 0)
 		return 0;
+	*is_generic = opts.attach_mode == XDP_ATTACHED_SKB;
 	return opts.prog_id ? opts.prog_id : opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id;
 }
 
@@ -68,12 +72,17 @@ static void name_program(uint32_t id, char *name, size_t size)
 	uint32_t len = sizeof(info);
 	int fd = bpf_prog_get_fd_by_id(id);
 
-	snprintf(name, size, "?");
+	snprintf(name, size, UNKNOWN);
 	if (fd < 0)
 		return;
 	if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0)
 		snprintf(name, size, "%s", info.name);
 	close(fd);
+}
+
+static bool may_be_ours(const char *name)
+{
+	return strncmp(name, OUR_PREFIX, strlen(OUR_PREFIX)) == 0 || strcmp(name, UNKNOWN) == 0;
 }
 
 static void pause_ms(long ms)
@@ -87,17 +96,19 @@ static void pause_ms(long ms)
 static int wait_until_free(const struct port_config *cfg, int ifindex)
 {
 	char name[BPF_OBJ_NAME_LEN];
+	bool is_generic;
 	uint32_t id;
 
-	for (int i = 0; (id = find_program(ifindex)) != 0; i++) {
+	for (int i = 0; (id = find_program(ifindex, &is_generic)) != 0; i++) {
 		name_program(id, name, sizeof(name));
 		if (cfg->attach == PORT_ATTACH_DISPATCHER && strcmp(name, DISPATCHER) == 0)
 			return 0;
-		if (i == MAX_RETRIES || strncmp(name, OUR_PREFIX, strlen(OUR_PREFIX)) != 0) {
+		if (i == MAX_RETRIES || !may_be_ours(name)) {
 			log_errx("xdp %s: the interface has the XDP program '%s' (id %u) already: "
-				 "take it off (ip link set dev %s xdp off), or end the process "
-				 "that attached it",
-				 cfg->ifname, name, id, cfg->ifname);
+				 "end the process that attached it, or take it off (ip link set "
+				 "dev %s %s off)",
+				 cfg->ifname, name, id, cfg->ifname,
+				 is_generic ? "xdpgeneric" : "xdp");
 			return -EBUSY;
 		}
 		pause_ms(RETRY_MS);
