@@ -285,13 +285,30 @@ static const char *remedy(int err, const struct port_config *cfg)
 	}
 }
 
+/* libxdp looks programs up by their numbers: else it fails after it has attached ours, for good. */
+static int check_dispatcher(const struct port_config *cfg)
+{
+	int fd = cfg->attach == PORT_ATTACH_DISPATCHER ? bpf_prog_get_fd_by_id(0) : -ENOENT;
+
+	if (fd >= 0)
+		close(fd);
+	if (fd != -EPERM)
+		return 0;
+	log_errx("xdp %s: port.attach = \"dispatcher\" needs CAP_SYS_ADMIN (or root): set it to "
+		 "\"link\" to do without",
+		 cfg->ifname);
+	return -EPERM;
+}
+
 int xdp_prog_open(struct xdp_prog *prog, const struct port_config *cfg, int ifindex)
 {
 	int err;
 
 	*prog = XDP_PROG_NONE;
 	libbpf_set_print(print_libbpf);
-	err = wait_until_free(cfg, ifindex);
+	err = check_dispatcher(cfg);
+	if (!err)
+		err = wait_until_free(cfg, ifindex);
 	if (err)
 		return err;
 	libxdp_set_print(print_libxdp);

@@ -182,6 +182,7 @@ START_TEST(missing_capability_is_named)
 	expect_without(NIC_BIT(CAP_NET_ADMIN) | NIC_BIT(CAP_SYS_ADMIN), "CAP_NET_ADMIN",
 		       settings[_i]);
 	expect_without(NIC_BIT(CAP_BPF) | NIC_BIT(CAP_SYS_ADMIN), "CAP_BPF", settings[_i]);
+	expect_without(NIC_BIT(CAP_SYS_ADMIN), "CAP_SYS_ADMIN", "port.attach=dispatcher");
 }
 END_TEST
 
