@@ -366,7 +366,8 @@ static const struct config_key_type type_port = {"xdp, tap, loopback or null", p
 static const struct config_key_type type_choice = {NULL, parse_choice, format_choice};
 static const struct config_key_type type_power_of_two = {NULL, parse_power_of_two, format_number};
 static const struct config_key_type type_queues = {
-	"queues of the interface from 0 to 63, at most 16 and none of them twice, as in {0, 1}",
+	"queues of the interface from 0 to 63, at most 16 and none of them twice, as in {0, 1} "
+	"(--set: 0,1)",
 	parse_queues, format_queues};
 
 static const char *const mode_choices[] = {"auto", "native", "generic", NULL};

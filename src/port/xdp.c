@@ -328,9 +328,10 @@ static int check_queues(const struct xdp *xdp)
 		if (queue_number(xdp, i) < xdp->dev.n_queues)
 			continue;
 		log_errx("xdp %s: the interface has no queue %u, it has %u: add some (ethtool -L "
-			 "%s), "
-			 "or lower queue-pairs or port.queues",
-			 xdp->cfg.ifname, queue_number(xdp, i), xdp->dev.n_queues, xdp->cfg.ifname);
+			 "%s combined %u, or rx %u tx %u), or lower queue-pairs or port.queues",
+			 xdp->cfg.ifname, queue_number(xdp, i), xdp->dev.n_queues, xdp->cfg.ifname,
+			 queue_number(xdp, i) + 1, queue_number(xdp, i) + 1,
+			 queue_number(xdp, i) + 1);
 		return -EINVAL;
 	}
 	if (xdp->dev.n_queues > xdp->port->n_queues)
