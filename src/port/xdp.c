@@ -362,8 +362,9 @@ static void keep_vlan_tags_of_veth(const struct xdp *xdp)
 {
 	if (!xdp->prog.keeps_vlan)
 		log_warnx("xdp %s: VLAN tags that the veth peer keeps outside the frame are lost "
-			  "to the "
-			  "guest: ethtool -K PEER txvlan off; or native mode on Linux 6.8",
+			  "to the guest: ethtool -K PEER txvlan off; or Linux 6.8 or newer and "
+			  "native mode, for which the peer must not have more transmit queues "
+			  "than this end receive queues",
 			  xdp->cfg.ifname);
 }
 
