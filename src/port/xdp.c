@@ -408,9 +408,10 @@ static void check_mtu(const struct xdp *xdp)
 
 	if (xdp->dev.mtu + LINK_HEADER_LEN > largest)
 		log_warnx("xdp %s: the MTU is %u, but frames of more than %u bytes are dropped: "
-			  "lower "
-			  "it, set port.frame-size = 4096, or use Linux 6.6 or newer",
-			  xdp->cfg.ifname, xdp->dev.mtu, largest);
+			  "lower it%s%s",
+			  xdp->cfg.ifname, xdp->dev.mtu, largest,
+			  xdp->cfg.frame_size < 4096 ? ", or set port.frame-size = 4096" : "",
+			  xdp->queues[0].sock.is_multi_buffer ? "" : ", or use Linux 6.6 or newer");
 }
 
 /* An interface lets through what is for its own address only; the guest has another. */

@@ -5,7 +5,10 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/if_link.h>
+#include <linux/magic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 #include <xdp/libxdp.h>
@@ -265,9 +268,8 @@ static const char *remedy(int err, const struct port_config *cfg)
 {
 	switch (-err) {
 	case ENOSYS:
-		return ": libxdp's dispatcher cannot be used here (it needs bpffs: mount -t bpf "
-		       "bpf "
-		       "/sys/fs/bpf; some kernels refuse it): set port.attach = \"link\"";
+		return ": this kernel refuses the dispatcher of the installed libxdp: set "
+		       "port.attach = \"link\"";
 	case EPERM:
 	case EACCES:
 		return ": needs CAP_NET_ADMIN and CAP_BPF (or root)";
@@ -285,18 +287,41 @@ static const char *remedy(int err, const struct port_config *cfg)
 	}
 }
 
-/* libxdp looks programs up by their numbers: else it fails after it has attached ours, for good. */
-static int check_dispatcher(const struct port_config *cfg)
+/* libxdp looks programs up by their numbers. */
+static bool may_look_up_programs(void)
 {
-	int fd = cfg->attach == PORT_ATTACH_DISPATCHER ? bpf_prog_get_fd_by_id(0) : -ENOENT;
+	int fd = bpf_prog_get_fd_by_id(0);
 
 	if (fd >= 0)
 		close(fd);
-	if (fd != -EPERM)
+	return fd != -EPERM;
+}
+
+/* Where libxdp keeps what belongs to a dispatcher. */
+static bool has_bpffs(void)
+{
+	const char *path = getenv("LIBXDP_BPFFS");
+	struct statfs fs;
+
+	return statfs(path ? path : "/sys/fs/bpf", &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
+}
+
+/* What libxdp would miss only after it has attached our program alone, for good. */
+static int check_dispatcher(const struct port_config *cfg)
+{
+	const char *lack = NULL;
+
+	if (cfg->attach != PORT_ATTACH_DISPATCHER)
 		return 0;
-	log_errx("xdp %s: port.attach = \"dispatcher\" needs CAP_SYS_ADMIN (or root): set it to "
-		 "\"link\" to do without",
-		 cfg->ifname);
+	if (!may_look_up_programs())
+		lack = "CAP_SYS_ADMIN (or root)";
+	else if (!has_bpffs())
+		lack = "bpffs: mount -t bpf bpf /sys/fs/bpf";
+	if (!lack)
+		return 0;
+	log_errx("xdp %s: port.attach = \"dispatcher\" needs %s; or set it to \"link\" to do "
+		 "without",
+		 cfg->ifname, lack);
 	return -EPERM;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 struct xdpnet xdpnet = {{-1, -1}, {-1, -1}};
@@ -39,6 +40,16 @@ static void teardown(void)
 	wire_close();
 	netns_close(&xdpnet.ns);
 	netns_close(&xdpnet.far_ns);
+}
+
+bool xdpnet_has_linux(unsigned major, unsigned minor)
+{
+	unsigned is_major, is_minor;
+	struct utsname u;
+
+	expect_eq(uname(&u), 0);
+	expect_eq(sscanf(u.release, "%u.%u", &is_major, &is_minor), 2);
+	return is_major > major || (is_major == major && is_minor >= minor);
 }
 
 void xdpnet_add_fixture(TCase *tc)

@@ -28,6 +28,9 @@ extern const char *const xdpnet_mode_set[XDP_N_MODES]; /* "port.mode=native", ..
 /* Return: whether the tests can run here; else a line has said why not. */
 bool xdpnet_is_possible(void);
 
+/* Return: whether the kernel is of this version, or newer. */
+bool xdpnet_has_linux(unsigned major, unsigned minor);
+
 /* Make the namespaces with each test of the case. */
 void xdpnet_add_fixture(TCase *tc);
 

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/utsname.h>
 
 #include "support/segment.h"
 #include "support/xdpnet.h"
@@ -22,15 +21,10 @@ static const struct nic_options jumbo_guest = {
 	.layout = &(struct guest_layout){.region_size = 64 << 20},
 };
 
-/* Frames in several pieces (XDP_USE_SG) came with Linux 6.6. */
+/* Frames in several pieces (XDP_USE_SG). */
 static bool kernel_has_multi_buffer(void)
 {
-	unsigned major, minor;
-	struct utsname u;
-
-	expect_eq(uname(&u), 0);
-	expect_eq(sscanf(u.release, "%u.%u", &major, &minor), 2);
-	return major > 6 || (major == 6 && minor >= 6);
+	return xdpnet_has_linux(6, 6);
 }
 
 static void set_mtus(int mtu)
