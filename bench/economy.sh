@@ -95,7 +95,7 @@ print_table()
 	printf '%-7s %-7s %8s %9s %7s %7s %9s %11s %10s %9s\n' "" backend wanted frames/s kicks calls "sys calls" \
 		"sys calls/s" wake-ups/s processor
 	printf '%-7s %-7s %8s %9s %7s %7s %9s\n' "" "" "" "" /frame /frame /frame
-	awk -v seconds="$SECONDS_EACH" "$MEDIAN_AWK"'
+	awk -v seconds="$SECONDS_EACH" -v POINTS="$WORK/points.csv" "$MEDIAN_AWK"'
 	function add(column, x) { value[key "," column, n[key]] = x }
 	function middle(column) { return median(value, key "," column, n[key]) }
 	function per_frame(column) { return middle("frames") > 0 ? sprintf("%.3f", middle(column)) : "-" }
@@ -117,6 +117,8 @@ print_table()
 		for (k = 1; k <= n_keys; k++) {
 			key = keys[k]
 			split(key, part, " ")
+			printf "%s %s,%d,%.2f\n", part[2] == "peer" ? "DPDK" : "ours", part[1], part[3] > 1 ? part[3] : 1,
+				middle("cpu") >POINTS
 			printf "%-7s %-7s %8d %9d %7s %7s %9s %11.0f %10.0f %8.1f%%\n", part[1], part[2], part[3],
 				middle("frames"), per_frame("kicks"), per_frame("calls"),
 				per_frame("sys"), middle("sys/s"), middle("wakeups"), middle("cpu")
@@ -139,3 +141,5 @@ for ((round = 1; round <= ROUNDS; round++)); do
 done
 printf 'medians of %s rounds of %s s\n' "$ROUNDS" "$SECONDS_EACH"
 print_table
+draw_points "what traffic costs: port tap, and DPDK's net_tap" "frames a second that are wanted (1: none)" \
+	"processor, percent" --log-x

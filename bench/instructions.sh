@@ -16,6 +16,12 @@ count()
 	echo $(((total + packets / 2) / packets))
 }
 
+# $1: layout; others: options of the ring. Prints a row.
+row()
+{
+	printf '%-24s %6d %6d\n' "$1 256 ${*:2}" "$(count "--ring=$1" "${@:2}")" "$(count "--ring=$1" "${@:2}" --direction=tx)"
+}
+
 PACKETS=100000
 for option in "$@"; do
 	vring_option "$option"
@@ -23,6 +29,10 @@ done
 vring_prepare
 install_packages bench
 printf '%-24s %6s %6s\n' ring rx tx
-for ring in "" --event-idx --indirect --mergeable --chain=2 --shuffled --batch=1 --size=32; do
-	printf '%-24s %6d %6d\n' "split 256 $ring" "$(count $ring)" "$(count $ring --direction=tx)"
+for layout in split packed; do
+	row "$layout"
+	for option in --event-idx --indirect --mergeable --in-order --chain=2 --batch=1 --size=32; do
+		row "$layout" "$option"
+	done
 done
+row split --shuffled

@@ -10,6 +10,7 @@
 ROUNDS=5
 SECONDS_EACH=5
 DAEMON_OPTIONS=()
+PLOT=
 BACKEND_CORE=0
 FRONTEND_CORE=1
 # The EAL puts threads of its own, and with them signals, on the cores that it was not given. Whether they
@@ -19,10 +20,11 @@ PEER_IS_TIED=${PEER_IS_TIED:-}
 bench_usage()
 {
 	cat <<USAGE
-usage: ${0##*/} [--rounds=N] [--seconds=N] [--set=KEY=VALUE]...
+usage: ${0##*/} [--rounds=N] [--seconds=N] [--set=KEY=VALUE]... [--plot=FILE.svg]
   --rounds=N       pairs of measurements, ours and the peer's in alternation (default $ROUNDS)
   --seconds=N      length of each (default $SECONDS_EACH)
   --set=KEY=VALUE  for the daemon
+  --plot=FILE.svg  draw what comes out
 VUX_DAEMON=PATH measures that binary; else the release preset is built.
 USAGE
 }
@@ -34,6 +36,7 @@ bench_parse_options()
 		case $option in
 		--rounds=[1-9]*) ROUNDS=${option#*=} ;;
 		--seconds=[1-9]*) SECONDS_EACH=${option#*=} ;;
+		--plot=?*) PLOT=${option#*=} ;;
 		--set=*) DAEMON_OPTIONS+=(--set "${option#*=}") ;;
 		--help) bench_usage && exit 0 ;;
 		*) bench_usage >&2 && exit 2 ;;
@@ -151,8 +154,36 @@ compare_once()
 	for i in "${!WAYS[@]}"; do
 		echo "$1 ${WAYS[i]} ${ours[i]} ${peer[i]}" | tee -a "$RESULTS" |
 			awk '{ printf "%8d  %-16s %8.3f %8.3f %7.2f\n", $1, $2, $3 / 1e6, $4 / 1e6, $3 / $4 }'
+		add_point "ours ${WAYS[i]}" "$1" "${ours[i]}e-6"
+		add_point "DPDK ${WAYS[i]}" "$1" "${peer[i]}e-6"
 	done
 }
+
+# --- plots ---
+
+# $1: series; $2, $3: the point.
+add_point()
+{
+	echo "$1,$2,$3" >>"$WORK/points.csv"
+}
+
+# Draw all points, if so asked. $1: title; $2, $3: what the axes are; others: more options of plot.py.
+draw_points()
+{
+	[[ -n $PLOT ]] || return 0
+	{
+		echo series,x,y
+		cat "$WORK/points.csv"
+	} >"$WORK/plot.csv"
+	python3 "$VUX_ROOT/bench/plot.py" --title="$1" --x="$2" --y="$3" "${@:4}" "$WORK/plot.csv" >"$PLOT"
+}
+
+draw_rounds()
+{
+	draw_points "$1" "round" "million frames per second"
+}
+
+# --- results ---
 
 # The median of values[key, 1..n], for awk; LOW and HIGH are their extremes then.
 MEDIAN_AWK='

@@ -37,7 +37,7 @@ measure_rx()
 }
 
 PACKED=0
-LAYOUT=split
+LAYOUT='split'
 if [[ ${1:-} == --packed ]]; then
 	PACKED=1
 	LAYOUT=packed
@@ -47,3 +47,4 @@ bench_parse_options "$@"
 bench_prepare
 compare "port null, $LAYOUT" measure_tx from-guest
 compare "port null with a source, $LAYOUT" measure_rx towards-guest
+draw_rounds "port null, $LAYOUT: 64-byte frames"

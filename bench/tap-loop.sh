@@ -17,3 +17,4 @@ measure_circle()
 bench_parse_options "$@"
 bench_prepare
 compare "tap loop" measure_circle from-guest towards-guest
+draw_rounds "tap loop: 64-byte frames"

@@ -22,3 +22,4 @@ fi
 bench_parse_options "$@"
 bench_prepare
 compare "xdp loop${IS_BUSY_POLL:+, busy polling}" measure_circle from-guest towards-guest
+draw_rounds "xdp loop${IS_BUSY_POLL:+, busy polling}: 64-byte frames"

@@ -32,3 +32,4 @@ measure_arrivals()
 bench_parse_options "$@"
 bench_prepare
 compare "xdp send" measure_arrivals from-guest
+draw_rounds "xdp send: 64-byte frames"
