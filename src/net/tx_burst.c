@@ -182,14 +182,26 @@ unsigned tx_complete(struct pair *p)
 	return n;
 }
 
+/* The ring is not there, or broken; frames that the port has taken of it may wait to be sent. */
+static void go_on_without_ring(struct pair *p)
+{
+	if (likely(p->port->retry_us == 0))
+		return;
+	if (p->ops->tx_cancel)
+		p->ops->tx_cancel(p->port);
+	p->ops->tx_reap(p->port);
+}
+
 unsigned tx_burst(struct pair *p)
 {
 	struct virtq *vq = &p->tx.vq;
 	unsigned n_moved, n_frames;
 	uint16_t first;
 
-	if (!virtq_is_live(vq))
+	if (!virtq_is_live(vq)) {
+		go_on_without_ring(p);
 		return 0;
+	}
 	n_moved = tx_complete(p);
 	/* Until the port says that there is room again, the frames wait in the guest's ring. */
 	if (unlikely(p->port->tx_full))

@@ -490,6 +490,7 @@ unsigned xdp_sock_tx_disown(struct xdp_sock *s)
 
 	for (; s->tx_head != s->tx_tail; s->tx_head++, n++)
 		s->n_disowned_descs += *n_descs_of(s, s->tx_head);
+	s->is_full = false;
 	return n;
 }
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Port xdp: what happens to an interface at the wrong moment: while no guest is there, while the
+ * daemon starts, while it does not look.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/xdpnet.h"
+
+static struct nic_frame *const frame = &wire.frame;
+
+/* Nobody spins. */
+static void expect_rest(void)
+{
+	uint64_t before;
+
+	wait_pause_us(50000);
+	before = daemon_cpu_ms(dut);
+	wait_pause_us(200000);
+	expect_le(daemon_cpu_ms(dut) - before, wait_scaled_ms(20));
+}
+
+static void flap(void)
+{
+	netns_set_link_up(&xdpnet.ns, XDP_IF, false);
+	wait_until(daemon_log_count(dut, "down") > 0, WAIT_LONG_MS);
+	xdpnet_take_up();
+	wait_until(daemon_log_count(dut, "up again") > 0, WAIT_LONG_MS);
+}
+
+/* ---- without a guest ---- */
+
+START_TEST(flap_without_a_guest_wakes_nobody_afterwards)
+{
+	xdpnet_make_link(2);
+	xdpnet_start("--queue-pairs=2", "--set", xdpnet_mode_set[_i % XDP_N_MODES]);
+	if (_i / XDP_N_MODES)
+		/* One that uses the first pair only. */
+		system_connect(NULL);
+	flap();
+	expect_rest();
+}
+END_TEST
+
+static void add_all(TCase *tc)
+{
+	xdpnet_add_fixture(tc);
+	tcase_add_loop_test(tc, flap_without_a_guest_wakes_nobody_afterwards, 0, 2 * XDP_N_MODES);
+}
+
+int main(void)
+{
+	return xdpnet_is_possible() ? system_main("xdp_trouble", add_all) : 77;
+}
