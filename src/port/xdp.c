@@ -322,18 +322,26 @@ static bool wants_busy_poll(const struct xdp *xdp)
 	return xdp->dev.defers_interrupts;
 }
 
+/* Return: whether the interface has a pair's queue among its `n` of a kind; else a line has said so. */
+static bool has_queue(const struct xdp *xdp, unsigned i, const char *kind, unsigned n)
+{
+	const unsigned queue = queue_number(xdp, i);
+
+	if (n == 0 || queue < n)
+		return true;
+	log_errx("xdp %s: the interface has no %s queue %u, it has %u: add some (ethtool -L %s "
+		 "combined %u, or rx %u tx %u), or lower queue-pairs or port.queues",
+		 xdp->cfg.ifname, kind, queue, n, xdp->cfg.ifname, queue + 1, queue + 1, queue + 1);
+	return false;
+}
+
 static int check_queues(const struct xdp *xdp)
 {
-	for (unsigned i = 0; i < xdp->port->n_queues && xdp->dev.n_queues > 0; i++) {
-		if (queue_number(xdp, i) < xdp->dev.n_queues)
-			continue;
-		log_errx("xdp %s: the interface has no queue %u, it has %u: add some (ethtool -L "
-			 "%s combined %u, or rx %u tx %u), or lower queue-pairs or port.queues",
-			 xdp->cfg.ifname, queue_number(xdp, i), xdp->dev.n_queues, xdp->cfg.ifname,
-			 queue_number(xdp, i) + 1, queue_number(xdp, i) + 1,
-			 queue_number(xdp, i) + 1);
-		return -EINVAL;
-	}
+	/* To a transmit queue that is not there the kernel sends nothing, and does not say so. */
+	for (unsigned i = 0; i < xdp->port->n_queues; i++)
+		if (!has_queue(xdp, i, "receive", xdp->dev.n_queues) ||
+		    !has_queue(xdp, i, "transmit", xdp->dev.n_tx_queues))
+			return -EINVAL;
 	if (xdp->dev.n_queues > xdp->port->n_queues)
 		log_warnx(
 			"xdp %s: the interface has %u receive queues and %u of them are the "

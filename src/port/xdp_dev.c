@@ -37,13 +37,14 @@ static int ask(int sock, const char *ifname, void *cmd)
 	return ioctl(sock, SIOCETHTOOL, &ifr) < 0 ? -errno : 0;
 }
 
-static unsigned count_queues(int sock, const char *ifname)
+static void count_queues(int sock, const char *ifname, struct xdp_dev_info *info)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 
 	if (ask(sock, ifname, &channels) < 0)
-		return 0;
-	return channels.rx_count + channels.combined_count;
+		return;
+	info->n_queues = channels.rx_count + channels.combined_count;
+	info->n_tx_queues = channels.tx_count + channels.combined_count;
 }
 
 static void query_driver(int sock, const char *ifname, struct xdp_dev_info *info)
@@ -202,7 +203,7 @@ int xdp_dev_query(const char *ifname, struct xdp_dev_info *info)
 	*info = (struct xdp_dev_info){.ifindex = (int)if_nametoindex(ifname)};
 	err = info->ifindex == 0 ? -errno : query_link(sock, ifname, info);
 	if (err == 0) {
-		info->n_queues = count_queues(sock, ifname);
+		count_queues(sock, ifname, info);
 		query_driver(sock, ifname, info);
 		info->defers_interrupts = read_setting(ifname, "napi_defer_hard_irqs") > 0 &&
 					  read_setting(ifname, "gro_flush_timeout") > 0;

@@ -13,7 +13,8 @@ struct xdp_dev_info {
 	char driver[32]; /* "": it does not say */
 	int ifindex;
 	unsigned n_queues; /* receive queues; 0: it does not say */
-	unsigned mtu;	   /* bytes */
+	unsigned n_tx_queues;
+	unsigned mtu; /* bytes */
 	bool is_up, has_carrier;
 	bool defers_interrupts; /* for those who poll it */
 	bool strips_vlan;	/* takes the tag out of received frames */

@@ -46,10 +46,22 @@ START_TEST(flap_without_a_guest_wakes_nobody_afterwards)
 }
 END_TEST
 
+/* ---- queues ---- */
+
+START_TEST(interface_with_too_few_transmit_queues_is_named)
+{
+	netns_make_veth(&xdpnet.ns, XDP_IF, &xdpnet.far_ns, XDP_FAR, 2);
+	netns_run(&xdpnet.ns, "ethtool -L " XDP_IF " tx 1");
+	xdpnet_take_up();
+	system_expect_failure(xdpnet_options("--queue-pairs=2"), 1, "transmit queue 1");
+}
+END_TEST
+
 static void add_all(TCase *tc)
 {
 	xdpnet_add_fixture(tc);
 	tcase_add_loop_test(tc, flap_without_a_guest_wakes_nobody_afterwards, 0, 2 * XDP_N_MODES);
+	tcase_add_test(tc, interface_with_too_few_transmit_queues_is_named);
 }
 
 int main(void)
