@@ -616,9 +616,10 @@ static int xdp_open(struct port *p, const struct port_config *cfg, const struct 
 		xdp->queues[i].group.fd = -1;
 		xdp->queues[i].receives = true;
 	}
-	err = attach(xdp);
+	/* First: what changes in the meantime is looked at afterwards. */
+	err = watch_link(xdp);
 	if (err == 0)
-		err = watch_link(xdp);
+		err = attach(xdp);
 	if (err)
 		xdp_close(p);
 	else

@@ -57,11 +57,40 @@ START_TEST(interface_with_too_few_transmit_queues_is_named)
 }
 END_TEST
 
+/* ---- while the daemon starts ---- */
+
+START_TEST(interface_that_comes_up_during_the_start_is_up)
+{
+	static struct daemon other;
+
+	netns_make_veth(&xdpnet.ns, XDP_IF, &xdpnet.far_ns, XDP_FAR, 1);
+	daemon_open(&other);
+	daemon_start(&other, xdpnet_options(NULL));
+	/* It waits for the other one's end, as after a kill. */
+	daemon_spawn(dut, xdpnet_options(NULL));
+	wait_pause_us(200000);
+	xdpnet_take_up();
+	daemon_kill(&other);
+	wait_until(access(dut->path, F_OK) == 0, WAIT_LONG_MS);
+	xdpnet_listen(false);
+	system_connect(NULL);
+	nic_post(&nic, 0, 16, 2048);
+	for (uint32_t i = 0; i < 100; i++)
+		wire_send_from_guest(FRAME_LEN, i);
+	nic_wait_sent(&nic, 0, WAIT_LONG_MS);
+	for (uint32_t i = 0; i < 100; i++)
+		wire_expect(FRAME_LEN, i);
+	wire_check_both_ways(1);
+	daemon_close(&other);
+}
+END_TEST
+
 static void add_all(TCase *tc)
 {
 	xdpnet_add_fixture(tc);
 	tcase_add_loop_test(tc, flap_without_a_guest_wakes_nobody_afterwards, 0, 2 * XDP_N_MODES);
 	tcase_add_test(tc, interface_with_too_few_transmit_queues_is_named);
+	tcase_add_test(tc, interface_that_comes_up_during_the_start_is_up);
 }
 
 int main(void)
