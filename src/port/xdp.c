@@ -486,11 +486,13 @@ static int attach(struct xdp *xdp)
 
 /* ---- what happens to the interface ---- */
 
+/* An interface that was elsewhere may be back with its name and its number. */
 static bool xdp_is_alive(void *arg)
 {
 	const struct xdp *xdp = arg;
 
-	return (int)if_nametoindex(xdp->cfg.ifname) == xdp->dev.ifindex;
+	return (int)if_nametoindex(xdp->cfg.ifname) == xdp->dev.ifindex &&
+	       xdp_sock_is_bound(&xdp->queues[0].sock);
 }
 
 static void xdp_on_gone(void *arg)

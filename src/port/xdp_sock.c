@@ -236,6 +236,12 @@ unsigned xdp_sock_close(struct xdp_sock *s)
 
 /* ---- what the control thread asks and says ---- */
 
+bool xdp_sock_is_bound(const struct xdp_sock *s)
+{
+	/* A call that does nothing, or has the device look for frames. */
+	return recvfrom(s->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL) >= 0 || errno != ENXIO;
+}
+
 uint32_t xdp_sock_max_received(const struct xdp_sock *s)
 {
 	uint32_t room = s->umem.frame_size - RX_HEADROOM;

@@ -79,6 +79,10 @@ int xdp_sock_open(struct xdp_sock *s, unsigned queue, const struct xdp_sock_conf
 /* Close it. Return: frames that were not yet sent, and are lost. Accepts one that is not open. */
 unsigned xdp_sock_close(struct xdp_sock *s);
 
+/* Return: whether its interface is still the one that it was opened on: the kernel lets go of one that
+ * is deleted, or leaves the namespace, for good. */
+bool xdp_sock_is_bound(const struct xdp_sock *s);
+
 /* As the functions of struct port_ops. */
 unsigned xdp_sock_rx_peek(struct xdp_sock *s, struct frame *frames, unsigned max, bool wants_csum);
 void xdp_sock_rx_release(struct xdp_sock *s, unsigned n);

@@ -85,12 +85,43 @@ START_TEST(interface_that_comes_up_during_the_start_is_up)
 }
 END_TEST
 
+/* ---- while it does not look ---- */
+
+START_TEST(interface_that_has_been_elsewhere_unseen_is_used_again)
+{
+	struct netns elsewhere;
+	int index;
+
+	xdpnet_start_guest((unsigned)_i, NULL);
+	wire_check_both_ways(1);
+	index = netns_link_index(&xdpnet.ns, XDP_IF);
+	netns_open(&elsewhere);
+	kill(dut->pid, SIGSTOP);
+	netns_move_link(&xdpnet.ns, XDP_IF, &elsewhere);
+	netns_move_link(&elsewhere, XDP_IF, &xdpnet.ns);
+	xdpnet_take_up();
+	netns_close(&elsewhere);
+	/* Nothing about it looks different. */
+	expect_eq(netns_link_index(&xdpnet.ns, XDP_IF), index);
+	kill(dut->pid, SIGCONT);
+	xdpnet_listen(false);
+	for (uint32_t i = 0;; i++) {
+		wire_send_from_guest(FRAME_LEN, i);
+		if (netns_receive(wire.packet, frame->data, NIC_MAX_FRAME, 20) == FRAME_LEN)
+			break;
+		expect_lt(i, 100);
+	}
+}
+END_TEST
+
 static void add_all(TCase *tc)
 {
 	xdpnet_add_fixture(tc);
 	tcase_add_loop_test(tc, flap_without_a_guest_wakes_nobody_afterwards, 0, 2 * XDP_N_MODES);
 	tcase_add_test(tc, interface_with_too_few_transmit_queues_is_named);
 	tcase_add_test(tc, interface_that_comes_up_during_the_start_is_up);
+	tcase_add_loop_test(tc, interface_that_has_been_elsewhere_unseen_is_used_again, 0,
+			    XDP_N_MODES);
 }
 
 int main(void)
