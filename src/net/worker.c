@@ -193,13 +193,14 @@ static void *worker_main(void *arg)
 	/* Timers of 10 us are of no use with the kernel's usual slack of 50. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	for (;;) {
+		/* It takes the event that asks to park, so the question comes after it. */
+		if (unlikely(w->pair.port->tx_full))
+			look_at_full_port(w);
 		if (is_park_wanted(w)) {
 			stay_parked(w);
 			if (w->is_stopping)
 				return NULL;
 		}
-		if (unlikely(w->pair.port->tx_full))
-			look_at_full_port(w);
 		if (turn(&w->pair))
 			window_note_work(&w->window);
 		else if (!is_call_near(w) && !is_window_open(w))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Port xdp: what happens to an interface at the wrong moment: while no guest is there, while the
- * daemon starts, while it does not look.
+ * Port xdp: what happens at the wrong moment: to an interface while no guest is there, while the
+ * daemon starts, while it does not look; to pairs and frontends while frames are under way.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "support/xdpnet.h"
 
 static struct nic_frame *const frame = &wire.frame;
+static char data[FRAME_LEN];
 
 /* Nobody spins. */
 static void expect_rest(void)
@@ -61,6 +63,7 @@ END_TEST
 
 START_TEST(interface_that_comes_up_during_the_start_is_up)
 {
+	uint64_t switches[DAEMON_MAX_THREADS];
 	static struct daemon other;
 
 	netns_make_veth(&xdpnet.ns, XDP_IF, &xdpnet.far_ns, XDP_FAR, 1);
@@ -68,10 +71,10 @@ START_TEST(interface_that_comes_up_during_the_start_is_up)
 	daemon_start(&other, xdpnet_options(NULL));
 	/* It waits for the other one's end, as after a kill. */
 	daemon_spawn(dut, xdpnet_options(NULL));
-	wait_pause_us(200000);
+	wait_until((daemon_switches(dut, switches), switches[0] >= 10), WAIT_LONG_MS);
 	xdpnet_take_up();
 	daemon_kill(&other);
-	wait_until(access(dut->path, F_OK) == 0, WAIT_LONG_MS);
+	wait_until(access(dut->ctl, F_OK) == 0, WAIT_LONG_MS);
 	xdpnet_listen(false);
 	system_connect(NULL);
 	nic_post(&nic, 0, 16, 2048);
@@ -114,13 +117,61 @@ START_TEST(interface_that_has_been_elsewhere_unseen_is_used_again)
 }
 END_TEST
 
+/* ---- frontends that come and go ---- */
+
+static void start_bursts_both_ways(void)
+{
+	nic_post(&nic, 0, 64, 2048);
+	for (uint32_t i = 0; i < 1000; i++) {
+		nic_make_frame(data, sizeof(data), i);
+		nic_queue(&nic, 0, NULL, data, sizeof(data));
+	}
+	driver_kick(nic_tx(&nic, 0));
+	for (int i = 0; i < 100; i++)
+		(void)send(wire.packet, data, sizeof(data), 0);
+}
+
+/* With so little packet memory the port is full most of the time. */
+START_TEST(frontends_that_go_in_the_middle_of_bursts_leave_nothing)
+{
+	const unsigned n = wait_repeats("frontends that go", 600, 10000);
+	struct xdpnet_umem before;
+
+	xdpnet_make_link(1);
+	xdpnet_start("--set", "port.frames=64", "--set", xdpnet_mode_set[_i]);
+	xdpnet_listen(false);
+	before = xdpnet_get_umem(0);
+	for (unsigned round = 0; round < n; round++) {
+		system_connect(&(struct nic_options){.size = 1024});
+		start_bursts_both_ways();
+		wait_pause_us(round * 7 % 300);
+		if (round % 3 == 0)
+			frontend_set_mem_table(&nic.fe, &nic.guest);
+		else if (round % 3 == 1)
+			frontend_get_vring_base(&nic.fe, 1);
+		nic_close(&nic);
+		xdpnet_get_umem(0);
+	}
+	expect_rest();
+	system_connect(NULL);
+	nic_post(&nic, 0, 64, 2048);
+	wait_until((take_at_guest(0), xdpnet_get_umem(0).rx == 0), WAIT_LONG_MS);
+	xdpnet_wait_umem_at_rest(0, &before);
+	take_at_guest(0);
+	xdpnet_listen(false);
+	wire_check_both_ways(1);
+}
+END_TEST
+
 static void add_all(TCase *tc)
 {
 	xdpnet_add_fixture(tc);
 	tcase_add_loop_test(tc, flap_without_a_guest_wakes_nobody_afterwards, 0, 2 * XDP_N_MODES);
 	tcase_add_test(tc, interface_with_too_few_transmit_queues_is_named);
-	tcase_add_test(tc, interface_that_comes_up_during_the_start_is_up);
+	tcase_add_loop_test(tc, interface_that_comes_up_during_the_start_is_up, 0, 3);
 	tcase_add_loop_test(tc, interface_that_has_been_elsewhere_unseen_is_used_again, 0,
+			    XDP_N_MODES);
+	tcase_add_loop_test(tc, frontends_that_go_in_the_middle_of_bursts_leave_nothing, 0,
 			    XDP_N_MODES);
 }
 
