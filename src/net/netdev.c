@@ -430,13 +430,12 @@ void netdev_ring_info(struct netdev *n, unsigned ring, struct netdev_ring_info *
 
 bool netdev_port_memory(struct netdev *n, unsigned pair, struct port_memory *m)
 {
-	struct worker *w = &n->workers[pair];
-
 	if (!n->port.ops->memory)
 		return false;
-	worker_park(w);
-	n->port.ops->memory(w->pair.port, m);
-	worker_unpark(w);
+	/* Another pair's worker may be the one that receives from it. */
+	park_all(n);
+	n->port.ops->memory(n->workers[pair].pair.port, m);
+	unpark_all(n);
 	return true;
 }
 

@@ -153,7 +153,7 @@ struct port_ops {
 	/* What was taken and not yet reported: its memory goes away. Forget it; or, if the port has a
 	 * copy, report it with the next tx_reap. NULL: there never is any. */
 	void (*tx_cancel)(struct port_queue *q);
-	/* The port's own memory of a queue, with its worker parked. NULL: it has none. */
+	/* The port's own memory of a queue, with all workers parked. NULL: it has none. */
 	void (*memory)(struct port_queue *q, struct port_memory *m);
 	/* Bring the counters up to date that the kernel keeps. Control thread. NULL: none. */
 	void (*refresh_stats)(struct port *p);

@@ -42,8 +42,8 @@ struct xdp_queue {
 	unsigned at;  /* the one that was looked at last */
 	int epoll_fd; /* all of them, if they are several; -1 */
 
-	struct xdp_group group; /* of the first queue */
-	unsigned n_looks;	/* since the last one at it */
+	struct xdp_group *group; /* of the first pair that receives; else NULL */
+	unsigned n_looks;	 /* since the last one at it */
 	bool is_group_shown;
 
 	unsigned n_done; /* frames that tx_reap is to report beyond those that were sent... */
@@ -59,7 +59,8 @@ struct xdp {
 	struct xdp_dev_info dev;
 	int listen_fd; /* keeps the interface open for the guest's frames; -1 */
 	struct xdp_queue queues[PORT_MAX_QUEUES];
-	bool is_gone;
+	struct xdp_group group cacheline_align; /* that pair's worker's */
+	bool is_gone cacheline_align;
 	bool wants_csum;       /* the guest takes frames with unfinished checksums */
 	bool has_vlan_changed; /* stripping of tags was turned off, and is to be restored */
 	int refused_ifindex;   /* an interface that came in place of a deleted one */
@@ -95,7 +96,7 @@ static unsigned peek_sockets(struct xdp_queue *xq, struct frame *frames, unsigne
 static bool peek_group(struct xdp_queue *xq, struct frame *frames, bool wants_csum)
 {
 	xq->n_looks = 0;
-	xq->is_group_shown = xdp_group_peek(&xq->group, frames, wants_csum, xq->base.stats);
+	xq->is_group_shown = xdp_group_peek(xq->group, frames, wants_csum, xq->base.stats);
 	xq->base.rx_more = xq->is_group_shown;
 	return xq->is_group_shown;
 }
@@ -104,7 +105,7 @@ static unsigned xdp_rx_peek(struct port_queue *q, struct frame *frames, unsigned
 {
 	struct xdp_queue *xq = xdp_queue_of(q);
 	const bool wants_csum = xdp_of(q->port)->wants_csum;
-	const bool has_group = xq->group.fd >= 0;
+	const bool has_group = xq->group != NULL;
 	unsigned n;
 
 	if (unlikely(has_group) && ++xq->n_looks >= GROUP_PERIOD &&
@@ -123,7 +124,7 @@ static void xdp_rx_release(struct port_queue *q, unsigned n)
 	if (unlikely(xq->is_group_shown)) {
 		xq->is_group_shown = false;
 		if (n > 0)
-			xdp_group_release(&xq->group);
+			xdp_group_release(xq->group);
 		return;
 	}
 	xdp_sock_rx_release(xq->sources[xq->at], n);
@@ -184,8 +185,8 @@ static unsigned list_fds(const struct xdp_queue *xq, int *fds)
 
 	for (unsigned i = 0; i < xq->n_sources; i++)
 		fds[n++] = xq->sources[i]->fd;
-	if (xq->group.fd >= 0)
-		fds[n++] = xq->group.fd;
+	if (xq->group)
+		fds[n++] = xq->group->fd;
 	return n;
 }
 
@@ -208,7 +209,8 @@ static void watch_sources(struct xdp_queue *xq)
 	xq->base.fd = xq->epoll_fd;
 }
 
-/* Give each socket to its own pair, or to one of those that receive; parked. */
+/* Give each socket to its own pair, or to one of those that receive, and the group to the first of
+ * these; parked. */
 static void share_out(struct xdp *xdp)
 {
 	struct xdp_queue *receivers[PORT_MAX_QUEUES];
@@ -217,6 +219,7 @@ static void share_out(struct xdp *xdp)
 	for (unsigned i = 0; i < xdp->port->n_queues; i++) {
 		xdp->queues[i].n_sources = 0;
 		xdp->queues[i].at = 0;
+		xdp->queues[i].group = NULL;
 		if (xdp->queues[i].receives)
 			receivers[n_receivers++] = &xdp->queues[i];
 	}
@@ -227,6 +230,8 @@ static void share_out(struct xdp *xdp)
 			to = receivers[i % n_receivers];
 		to->sources[to->n_sources++] = &xdp->queues[i].sock;
 	}
+	if (xdp->group.fd >= 0)
+		(n_receivers > 0 ? receivers[0] : &xdp->queues[0])->group = &xdp->group;
 	for (unsigned i = 0; i < xdp->port->n_queues; i++)
 		watch_sources(&xdp->queues[i]);
 }
@@ -273,9 +278,9 @@ static void refresh_stats(struct xdp *xdp)
 
 		if (xq->sock.xsk && xq->base.stats)
 			xdp_sock_read_stats(&xq->sock, xq->base.stats);
-		if (xq->group.fd >= 0 && xq->base.stats)
-			xdp_group_read_stats(&xq->group, xq->base.stats);
 	}
+	if (xdp->group.fd >= 0 && xdp->queues[0].base.stats)
+		xdp_group_read_stats(&xdp->group, xdp->queues[0].base.stats);
 }
 
 static void close_sockets(struct xdp *xdp)
@@ -283,7 +288,7 @@ static void close_sockets(struct xdp *xdp)
 	refresh_stats(xdp);
 	for (unsigned i = 0; i < xdp->port->n_queues; i++)
 		close_socket(&xdp->queues[i]);
-	xdp_group_close(&xdp->queues[0].group);
+	xdp_group_close(&xdp->group);
 	if (xdp->listen_fd >= 0)
 		close(xdp->listen_fd);
 	xdp->listen_fd = -1;
@@ -470,7 +475,7 @@ static int attach(struct xdp *xdp)
 		return err;
 	err = open_sockets(xdp);
 	if (err == 0 && xdp->cfg.steer == PORT_STEER_MAC)
-		err = xdp_group_open(&xdp->queues[0].group, xdp->cfg.ifname, xdp->dev.ifindex);
+		err = xdp_group_open(&xdp->group, xdp->cfg.ifname, xdp->dev.ifindex);
 	if (err) {
 		close_sockets(xdp);
 		return err;
@@ -612,10 +617,10 @@ static int xdp_open(struct port *p, const struct port_config *cfg, const struct 
 	xdp->link.sock = -1;
 	xdp->prog = XDP_PROG_NONE;
 	xdp->listen_fd = -1;
+	xdp->group.fd = -1;
 	for (unsigned i = 0; i < p->n_queues; i++) {
 		xdp->queues[i].base = (struct port_queue){.port = p, .index = i, .fd = -1};
 		xdp->queues[i].epoll_fd = -1;
-		xdp->queues[i].group.fd = -1;
 		xdp->queues[i].receives = true;
 	}
 	/* First: what changes in the meantime is looked at afterwards. */

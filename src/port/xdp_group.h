@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The guest's copies of multicast and broadcast frames, for `steer = mac`: the XDP program leaves
- * these to the host, and a filtered packet socket hands them to us too. Pair 0's worker looks at
- * it, when its queue is empty and now and then otherwise; there is never more than one frame here,
+ * these to the host, and a filtered packet socket hands them to us too. The worker of the first pair
+ * that receives looks at it, when its queue is empty and now and then otherwise; there is never more than one frame here,
  * which stays until it is released (invariant 1). Opened and closed by the control thread with the
  * workers parked.
  */

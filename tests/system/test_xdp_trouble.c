@@ -117,6 +117,162 @@ START_TEST(interface_that_has_been_elsewhere_unseen_is_used_again)
 }
 END_TEST
 
+/* ---- several pairs ---- */
+
+#define MAX_PAIRS 16u
+
+static void enable_pair(unsigned pair, bool is_enabled)
+{
+	frontend_set_vring_enable(&nic.fe, 2 * pair, is_enabled);
+	frontend_set_vring_enable(&nic.fe, 2 * pair + 1, is_enabled);
+}
+
+static void connect_pairs(unsigned n_pairs, uint32_t size)
+{
+	xdpnet_listen(false);
+	system_connect(&(struct nic_options){.n_pairs = n_pairs, .size = size});
+	for (unsigned pair = 0; pair < n_pairs; pair++)
+		nic_post(&nic, pair, size / 2, 2048);
+}
+
+static bool is_flooding;
+
+static void *flood(void *arg)
+{
+	(void)arg;
+	nic_make_frame(data, sizeof(data), 1);
+	while (__atomic_load_n(&is_flooding, __ATOMIC_ACQUIRE)) {
+		for (int i = 0; i < 64; i++)
+			(void)send(wire.packet, data, sizeof(data), 0);
+		while (nic_poll(&nic, 0, frame))
+			;
+	}
+	return NULL;
+}
+
+START_TEST(packet_memory_adds_up_while_another_pair_receives)
+{
+	const unsigned n = wait_repeats("questions about packet memory", 10000, 50000);
+	pthread_t thread;
+
+	xdpnet_make_link(2);
+	xdpnet_start("--queue-pairs=2", "--set", "port.frames=256");
+	connect_pairs(2, 256);
+	enable_pair(1, false);
+	frontend_sync(&nic.fe);
+	xdpnet_set_queue(1);
+	is_flooding = true;
+	expect_eq(pthread_create(&thread, NULL, flood, NULL), 0);
+	for (unsigned i = 0; i < n; i++)
+		xdpnet_get_umem(1);
+	__atomic_store_n(&is_flooding, false, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(groups_reach_a_guest_whose_first_pair_is_off)
+{
+	xdpnet_make_link(2);
+	xdpnet_start("--queue-pairs=2", "--set", "port.steer=mac", "--set",
+		     "mac=02:76:75:78:00:02");
+	connect_pairs(2, 64);
+	for (uint32_t i = 0; i < 10; i++) {
+		enable_pair(0, i % 2);
+		frontend_sync(&nic.fe);
+		nic_make_frame(data, sizeof(data), i);
+		memset(data, 0xff, 6);
+		expect_eq(send(wire.packet, data, sizeof(data), 0), FRAME_LEN);
+		nic_recv(&nic, i % 2 ? 0 : 1, frame, WAIT_LONG_MS);
+		expect_eq(nic_frame_seq(frame), i);
+	}
+}
+END_TEST
+
+static struct {
+	unsigned n_to_guest, n_at_guest, n_from_guest, n_out;
+} seen;
+
+static unsigned take_at_guest(unsigned pair)
+{
+	unsigned n = 0;
+
+	while (nic_poll(&nic, pair, frame))
+		n++;
+	return n;
+}
+
+static void exchange_on_all_queues(void)
+{
+	for (unsigned i = 0; i < 2 * MAX_PAIRS; i++) {
+		const unsigned pair = i % MAX_PAIRS;
+
+		xdpnet_set_queue(pair);
+		nic_make_frame(data, sizeof(data), i);
+		seen.n_to_guest += send(wire.packet, data, sizeof(data), 0) == FRAME_LEN;
+		nic_reap(&nic, pair);
+		if (nic_tx(&nic, pair)->n_free == 0)
+			continue;
+		nic_send(&nic, pair, data, sizeof(data));
+		seen.n_from_guest++;
+	}
+	for (unsigned pair = 0; pair < MAX_PAIRS; pair++)
+		seen.n_at_guest += take_at_guest(pair);
+	while (netns_receive(wire.packet, frame->data, NIC_MAX_FRAME, 0) > 0)
+		seen.n_out++;
+}
+
+static uint64_t sum_of(const char *name)
+{
+	uint64_t sum = 0;
+
+	for (unsigned pair = 0; pair < MAX_PAIRS; pair++)
+		sum += daemon_counter(dut, pair, name);
+	return sum;
+}
+
+static void expect_all_accounted(const struct xdpnet_umem *before)
+{
+	for (unsigned pair = 0; pair < MAX_PAIRS; pair++)
+		nic_wait_sent(&nic, pair, WAIT_LONG_MS);
+	for (unsigned pair = 0; pair < MAX_PAIRS; pair++) {
+		wait_until((seen.n_at_guest += take_at_guest(pair), xdpnet_get_umem(pair).rx == 0),
+			   WAIT_LONG_MS);
+		seen.n_at_guest += take_at_guest(pair);
+		xdpnet_wait_umem_at_rest(pair, &before[pair]);
+	}
+	while (netns_receive(wire.packet, frame->data, NIC_MAX_FRAME, WAIT_QUIET_MS) > 0)
+		seen.n_out++;
+	expect_eq(seen.n_from_guest, sum_of("tx_packets") + sum_of("tx_dropped"));
+	expect_eq(seen.n_out, sum_of("tx_packets"));
+	expect_eq(seen.n_at_guest, sum_of("rx_packets"));
+	expect_eq(seen.n_to_guest, seen.n_at_guest + sum_of("rx_dropped") +
+					   sum_of("xdp_rx_dropped") + sum_of("xdp_rx_ring_full"));
+}
+
+START_TEST(pairs_go_on_and_off_in_any_order_under_load)
+{
+	struct xdpnet_umem before[MAX_PAIRS];
+	unsigned random = 1;
+
+	seen.n_to_guest = seen.n_at_guest = seen.n_from_guest = seen.n_out = 0;
+	xdpnet_make_link(MAX_PAIRS);
+	xdpnet_start("--queue-pairs=16", "--set", xdpnet_mode_set[_i]);
+	connect_pairs(MAX_PAIRS, 64);
+	for (unsigned pair = 0; pair < MAX_PAIRS; pair++)
+		before[pair] = xdpnet_get_umem(pair);
+	for (unsigned n = wait_repeats("pairs on and off", 400, 5000); n > 0; n--) {
+		random = random * 1103515245 + 12345;
+		enable_pair(random >> 16 & (MAX_PAIRS - 1), random >> 20 & 1);
+		exchange_on_all_queues();
+	}
+	for (unsigned pair = 0; pair < MAX_PAIRS; pair++)
+		enable_pair(pair, true);
+	frontend_sync(&nic.fe);
+	expect_all_accounted(before);
+	expect_rest();
+}
+END_TEST
+
 /* ---- frontends that come and go ---- */
 
 static void start_bursts_both_ways(void)
@@ -171,6 +327,9 @@ static void add_all(TCase *tc)
 	tcase_add_loop_test(tc, interface_that_comes_up_during_the_start_is_up, 0, 3);
 	tcase_add_loop_test(tc, interface_that_has_been_elsewhere_unseen_is_used_again, 0,
 			    XDP_N_MODES);
+	tcase_add_test(tc, packet_memory_adds_up_while_another_pair_receives);
+	tcase_add_test(tc, groups_reach_a_guest_whose_first_pair_is_off);
+	tcase_add_loop_test(tc, pairs_go_on_and_off_in_any_order_under_load, 0, XDP_N_MODES);
 	tcase_add_loop_test(tc, frontends_that_go_in_the_middle_of_bursts_leave_nothing, 0,
 			    XDP_N_MODES);
 }
