@@ -69,6 +69,13 @@ static uint32_t find_program(int ifindex, bool *is_generic)
 	return opts.prog_id ? opts.prog_id : opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id;
 }
 
+uint32_t xdp_prog_find(int ifindex)
+{
+	bool is_generic;
+
+	return find_program(ifindex, &is_generic);
+}
+
 static void name_program(uint32_t id, char *name, size_t size)
 {
 	struct bpf_prog_info info = {0};
@@ -278,6 +285,9 @@ static const char *remedy(int err, const struct port_config *cfg)
 			       ? ": its driver has no native XDP: set port.mode = \"generic\" or "
 				 "\"auto\""
 			       : ": the kernel has no XDP for it";
+	case ENOSPC:
+		return ": a veth whose peer sends by more queues than it receives on has no native "
+		       "XDP: make them equal (ethtool -L), or set port.mode = \"generic\"";
 	case EINVAL:
 	case ERANGE:
 		return ": its settings do not go with native XDP (MTU, queues, large receive "

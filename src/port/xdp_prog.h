@@ -30,6 +30,9 @@ struct xdp_prog {
 
 #define XDP_PROG_NONE ((struct xdp_prog){.map_fd = -1, .link_fd = -1, .dispatch.claim_fd = -1})
 
+/* Return: the id of whatever program is on an interface, in whatever mode; 0: none. */
+uint32_t xdp_prog_find(int ifindex);
+
 /*
  * Load the program and attach it.
  * @prog: overwritten

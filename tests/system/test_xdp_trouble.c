@@ -117,6 +117,41 @@ START_TEST(interface_that_has_been_elsewhere_unseen_is_used_again)
 }
 END_TEST
 
+/* ---- unfit ---- */
+
+START_TEST(interface_is_used_when_what_was_wrong_is_put_right)
+{
+	int fd;
+
+	xdpnet_start_guest((unsigned)_i, NULL);
+	netns_delete_link(&xdpnet.ns, XDP_IF);
+	wait_until(daemon_log_count(dut, "is gone") > 0, WAIT_LONG_MS);
+	kill(dut->pid, SIGSTOP);
+	xdpnet_make_link(1);
+	fd = bpfprog_attach_foreign(&xdpnet.ns, XDP_IF, false);
+	kill(dut->pid, SIGCONT);
+	wait_until(daemon_log_count(dut, "'foreign'") > 0, WAIT_LONG_MS);
+	/* As the line says. */
+	bpfprog_detach(&xdpnet.ns, XDP_IF);
+	close(fd);
+	wait_until(daemon_log_count(dut, "and in use") > 0, WAIT_LONG_MS);
+	frontend_sync(&nic.fe);
+	xdpnet_listen(false);
+	wire_check_both_ways(1);
+	expect_eq(daemon_log_count(dut, "'foreign'"), 1);
+}
+END_TEST
+
+START_TEST(peer_with_more_queues_is_named)
+{
+	netns_run(&xdpnet.ns, "ip link add " XDP_IF " numrxqueues 1 numtxqueues 1 type veth"
+			      " peer name peer0 numrxqueues 4 numtxqueues 4");
+	system_expect_failure(xdpnet_options("--set", "port.mode=native"), 1, "ethtool -L");
+	xdpnet_start("--set", "port.mode=auto");
+	expect_msg(strstr(dut->ready, "generic"), "%s", dut->ready);
+}
+END_TEST
+
 /* ---- several pairs ---- */
 
 #define MAX_PAIRS 16u
@@ -327,6 +362,8 @@ static void add_all(TCase *tc)
 	tcase_add_loop_test(tc, interface_that_comes_up_during_the_start_is_up, 0, 3);
 	tcase_add_loop_test(tc, interface_that_has_been_elsewhere_unseen_is_used_again, 0,
 			    XDP_N_MODES);
+	tcase_add_loop_test(tc, interface_is_used_when_what_was_wrong_is_put_right, 0, XDP_N_MODES);
+	tcase_add_test(tc, peer_with_more_queues_is_named);
 	tcase_add_test(tc, packet_memory_adds_up_while_another_pair_receives);
 	tcase_add_test(tc, groups_reach_a_guest_whose_first_pair_is_off);
 	tcase_add_loop_test(tc, pairs_go_on_and_off_in_any_order_under_load, 0, XDP_N_MODES);
