@@ -264,13 +264,10 @@ static unsigned queue_number(const struct xdp *xdp, unsigned i)
 /* What is on its way comes to nothing; the guest gets its buffers back. */
 static void close_socket(struct xdp_queue *xq)
 {
-	struct port_memory m = {0};
 	unsigned n_unsent;
 
-	if (xq->sock.xsk)
-		xdp_sock_memory(&xq->sock, &m);
-	if (xq->base.stats && m.rx > 0)
-		stat_add(xq->base.stats, STAT_rx_dropped, m.rx);
+	if (xq->base.stats && xq->sock.xsk)
+		stat_add(xq->base.stats, STAT_rx_dropped, xdp_sock_n_waiting(&xq->sock));
 	n_unsent = xdp_sock_close(&xq->sock);
 	xq->n_done += n_unsent;
 	xq->n_lost += n_unsent;

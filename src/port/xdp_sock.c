@@ -272,6 +272,16 @@ void xdp_sock_memory(const struct xdp_sock *s, struct port_memory *m)
 	};
 }
 
+unsigned xdp_sock_n_waiting(struct xdp_sock *s)
+{
+	const uint32_t end = __atomic_load_n(s->rx.producer, __ATOMIC_ACQUIRE);
+	unsigned n = 0;
+
+	for (uint32_t i = *s->rx.consumer; i != end; i++)
+		n += !(xsk_ring_cons__rx_desc(&s->rx, i)->options & XDP_PKT_CONTD);
+	return n;
+}
+
 void xdp_sock_read_stats(struct xdp_sock *s, struct queue_stats *stats)
 {
 	struct xdp_statistics now = {0};

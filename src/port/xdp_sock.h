@@ -103,6 +103,9 @@ unsigned xdp_sock_tx_disown(struct xdp_sock *s);
 /* Where the frames of its memory are. Parked. */
 void xdp_sock_memory(const struct xdp_sock *s, struct port_memory *m);
 
+/* Return: received frames that nobody has taken. Parked. */
+unsigned xdp_sock_n_waiting(struct xdp_sock *s);
+
 /* Add to the counters what the kernel has counted since the last time. Control thread only: nobody
  * else touches these counters. */
 void xdp_sock_read_stats(struct xdp_sock *s, struct queue_stats *stats);

@@ -117,6 +117,30 @@ START_TEST(interface_that_has_been_elsewhere_unseen_is_used_again)
 }
 END_TEST
 
+/* ---- deleted ---- */
+
+START_TEST(frames_that_wait_are_counted_when_the_interface_is_deleted)
+{
+	const uint32_t len = _i ? 9014 : FRAME_LEN, n = 10;
+
+	xdpnet_make_link(1);
+	netns_set_mtu(&xdpnet.far_ns, XDP_FAR, 9000);
+	netns_set_mtu(&xdpnet.ns, XDP_IF, 9000);
+	xdpnet_start("--set", "port.frame-size=2048");
+	/* Before Linux 6.6 a frame of the packet memory is all that there is. */
+	if (_i && daemon_log_count(dut, "6.6") > 0)
+		return;
+	xdpnet_listen(false);
+	system_connect(NULL);
+	for (uint32_t i = 0; i < n; i++)
+		wire_send(len, i);
+	wait_until(xdpnet_get_umem(0).rx >= n, WAIT_LONG_MS);
+	netns_delete_link(&xdpnet.ns, XDP_IF);
+	wait_until(daemon_counter(dut, 0, "rx_dropped") > 0, WAIT_LONG_MS);
+	expect_eq(daemon_counter(dut, 0, "rx_dropped"), n);
+}
+END_TEST
+
 /* ---- unfit ---- */
 
 START_TEST(interface_is_used_when_what_was_wrong_is_put_right)
@@ -362,6 +386,7 @@ static void add_all(TCase *tc)
 	tcase_add_loop_test(tc, interface_that_comes_up_during_the_start_is_up, 0, 3);
 	tcase_add_loop_test(tc, interface_that_has_been_elsewhere_unseen_is_used_again, 0,
 			    XDP_N_MODES);
+	tcase_add_loop_test(tc, frames_that_wait_are_counted_when_the_interface_is_deleted, 0, 2);
 	tcase_add_loop_test(tc, interface_is_used_when_what_was_wrong_is_put_right, 0, XDP_N_MODES);
 	tcase_add_test(tc, peer_with_more_queues_is_named);
 	tcase_add_test(tc, packet_memory_adds_up_while_another_pair_receives);
