@@ -2,9 +2,9 @@
 /*
  * The guest's copies of multicast and broadcast frames, for `steer = mac`: the XDP program leaves
  * these to the host, and a filtered packet socket hands them to us too. The worker of the first pair
- * that receives looks at it, when its queue is empty and now and then otherwise; there is never more than one frame here,
- * which stays until it is released (invariant 1). Opened and closed by the control thread with the
- * workers parked.
+ * that receives looks at it, when its queue is empty and now and then otherwise; there is never more
+ * than one frame here, which stays until it is released (invariant 1). Opened and closed by the
+ * control thread with the workers parked.
  */
 #ifndef PORT_XDP_GROUP_H
 #define PORT_XDP_GROUP_H
