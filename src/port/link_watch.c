@@ -10,6 +10,9 @@
 
 #include "base/util.h"
 
+/* What can be wrong with one of the name, like another program on it, may end without a message. */
+#define RETRY_S 1.0
+
 /* What the messages only hint at is looked up: an overrun of the socket then costs nothing. */
 static void check(struct link_watch *l)
 {
@@ -17,10 +20,21 @@ static void check(struct link_watch *l)
 		l->is_gone = true;
 		l->on_gone(l->arg);
 	}
-	if (l->is_gone && if_nametoindex(l->ifname) != 0)
+	ev_timer_stop(l->loop, &l->retry);
+	if (l->is_gone && if_nametoindex(l->ifname) != 0) {
 		l->is_gone = l->on_back(l->arg) != 0;
+		if (l->is_gone)
+			ev_timer_start(l->loop, &l->retry);
+	}
 	if (!l->is_gone && l->on_change)
 		l->on_change(l->arg);
+}
+
+static void on_retry(struct ev_loop *loop, ev_timer *w, int revents)
+{
+	(void)loop;
+	(void)revents;
+	check(w->data);
 }
 
 static void on_readable(struct ev_loop *loop, ev_io *w, int revents)
@@ -54,6 +68,8 @@ int link_watch_open(struct link_watch *l, struct ev_loop *loop)
 	ev_io_init(&l->watch, on_readable, l->sock, EV_READ);
 	l->watch.data = l;
 	ev_io_start(loop, &l->watch);
+	ev_timer_init(&l->retry, on_retry, RETRY_S, 0.);
+	l->retry.data = l;
 	return 0;
 }
 
@@ -62,6 +78,7 @@ void link_watch_close(struct link_watch *l)
 	if (l->sock < 0)
 		return;
 	ev_io_stop(l->loop, &l->watch);
+	ev_timer_stop(l->loop, &l->retry);
 	close(l->sock);
 	l->sock = -1;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Hears from the kernel (rtnetlink) that an interface has been deleted, or that one of its name is
- * there again. Control thread only; owns its socket and watch; wakes nobody while no interface
- * changes.
+ * there again; one that cannot be used is tried again every second. Control thread only; owns its
+ * socket, watch and timer; wakes nobody while the interface is in use, or absent, and none changes.
  */
 #ifndef PORT_LINK_WATCH_H
 #define PORT_LINK_WATCH_H
@@ -13,6 +13,7 @@
 
 struct link_watch {
 	ev_io watch;
+	ev_timer retry;
 	struct ev_loop *loop;
 	int sock; /* -1: not open */
 	char ifname[IFNAMSIZ];

@@ -451,8 +451,8 @@ static void tap_on_gone(void *arg)
 	tap->host.unpark(tap->host.arg);
 }
 
-/* Something of the interface's name is there. Called at each change of any interface, so what is
- * wrong with it is said once, and nobody is made to wait before it can be had. */
+/* Something of the interface's name is there. Called every second and at each change of any interface,
+ * so what is wrong with it is said once, and nobody is made to wait before it can be had. */
 static int tap_on_back(void *arg)
 {
 	struct tap *tap = arg;

@@ -50,10 +50,9 @@ struct xdp_queue {
 	unsigned n_lost; /* ...of which so many were not, and never will be */
 };
 
-/* What an interface was like that could not be used: what is wrong with it is said once, and it is
- * tried again when it looks different. */
-struct refusal {
-	int ifindex; /* 0: none was refused */
+/* What an interface is like, as far as it decides whether we can use it. */
+struct look {
+	int ifindex; /* 0: none */
 	unsigned n_queues, n_tx_queues, mtu;
 	uint32_t program;
 };
@@ -69,9 +68,11 @@ struct xdp {
 	struct xdp_queue queues[PORT_MAX_QUEUES];
 	struct xdp_group group cacheline_align; /* that pair's worker's */
 	bool is_gone cacheline_align;
-	bool wants_csum;	/* the guest takes frames with unfinished checksums */
-	bool has_vlan_changed;	/* stripping of tags was turned off, and is to be restored */
-	struct refusal refusal; /* of an interface that came in place of a deleted one */
+	bool wants_csum;       /* the guest takes frames with unfinished checksums */
+	bool has_vlan_changed; /* stripping of tags was turned off, and is to be restored */
+	/* An interface that came in place of a deleted one, and could not be used: what is wrong with
+	 * it is said once, and it is tried again when it looks different. */
+	struct look refused;
 };
 
 static struct xdp *xdp_of(const struct port *p)
@@ -512,7 +513,7 @@ static void xdp_on_gone(void *arg)
 	log_warnx(
 		"xdp %s: the interface is gone: frames from the guest are dropped until it is back",
 		xdp->cfg.ifname);
-	xdp->refusal.ifindex = 0;
+	xdp->refused.ifindex = 0;
 	xdp->has_vlan_changed = false;
 	xdp->host.park(xdp->host.arg);
 	close_sockets(xdp);
@@ -520,44 +521,41 @@ static void xdp_on_gone(void *arg)
 	xdp->host.link(xdp->host.arg, false);
 }
 
-static void note_refusal(struct xdp *xdp)
+static struct look look_at(const char *ifname)
 {
 	struct xdp_dev_info dev;
 
-	xdp->refusal = (struct refusal){0};
-	if (xdp_dev_query(xdp->cfg.ifname, &dev) == 0)
-		xdp->refusal = (struct refusal){
-			.ifindex = dev.ifindex,
-			.n_queues = dev.n_queues,
-			.n_tx_queues = dev.n_tx_queues,
-			.mtu = dev.mtu,
-			.program = xdp_prog_find(dev.ifindex),
-		};
+	if (xdp_dev_query(ifname, &dev) < 0)
+		return (struct look){0};
+	return (struct look){
+		.ifindex = dev.ifindex,
+		.n_queues = dev.n_queues,
+		.n_tx_queues = dev.n_tx_queues,
+		.mtu = dev.mtu,
+		.program = xdp_prog_find(dev.ifindex),
+	};
 }
 
-static bool is_refused(const struct xdp *xdp)
+static bool is_same_look(const struct look *a, const struct look *b)
 {
-	const struct refusal *r = &xdp->refusal;
-	struct xdp_dev_info dev;
-
-	return r->ifindex != 0 && xdp_dev_query(xdp->cfg.ifname, &dev) == 0 &&
-	       dev.ifindex == r->ifindex && dev.n_queues == r->n_queues &&
-	       dev.n_tx_queues == r->n_tx_queues && dev.mtu == r->mtu &&
-	       xdp_prog_find(dev.ifindex) == r->program;
+	return a->ifindex == b->ifindex && a->n_queues == b->n_queues &&
+	       a->n_tx_queues == b->n_tx_queues && a->mtu == b->mtu && a->program == b->program;
 }
 
 static int xdp_on_back(void *arg)
 {
 	struct xdp *xdp = arg;
+	/* Before the attempt: what is put right while it lasts is a difference, too. */
+	struct look look = look_at(xdp->cfg.ifname);
 	int err;
 
-	if (is_refused(xdp))
+	if (look.ifindex == 0 || is_same_look(&look, &xdp->refused))
 		return -EBUSY;
 	xdp->host.park(xdp->host.arg);
 	err = attach(xdp);
 	xdp->host.unpark(xdp->host.arg);
 	if (err)
-		note_refusal(xdp);
+		xdp->refused = look;
 	else
 		log_info("xdp %s: the interface is back, and in use", xdp->cfg.ifname);
 	return err;

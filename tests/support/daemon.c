@@ -491,15 +491,20 @@ unsigned daemon_n_guest_maps(const struct daemon *d)
 	return n;
 }
 
+/* A thread may end (libraries start some for a moment) between being listed and being looked at. */
+#define NO_SUCH_TASK UINT64_MAX
+
 static uint64_t switches_of(const struct daemon *d, const char *task)
 {
 	static const char key[] = "voluntary_ctxt_switches:";
-	char name[300], line[256];
+	char path[340], line[256];
 	uint64_t n = 0;
 	FILE *status;
 
-	snprintf(name, sizeof(name), "task/%s/status", task);
-	status = open_proc(d, name);
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/status", d->pid, task);
+	status = fopen(path, "re");
+	if (!status)
+		return NO_SUCH_TASK;
 	while (fgets(line, sizeof(line), status))
 		if (strncmp(line, key, sizeof(key) - 1) == 0)
 			n = strtoull(line + sizeof(key) - 1, NULL, 10);
@@ -516,7 +521,8 @@ unsigned daemon_switches(const struct daemon *d, uint64_t *switches)
 		if (entry->d_name[0] == '.')
 			continue;
 		expect_lt(n, DAEMON_MAX_THREADS);
-		switches[n++] = switches_of(d, entry->d_name);
+		switches[n] = switches_of(d, entry->d_name);
+		n += switches[n] != NO_SUCH_TASK;
 	}
 	closedir(dir);
 	return n;
